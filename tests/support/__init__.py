@@ -1,0 +1,1 @@
+"""What the tests share: random inputs, tolerances, reference records and tiny checkpoints."""
