@@ -11,7 +11,7 @@ DATA = Path(__file__).parent.parent / "data"
 
 
 def assert_close(got, want, *, op: str, dtype: str) -> None:
-    """Fail where `got` leaves the tolerance of (op, dtype) around `want`, and say where and by what."""
+    """Fail, naming the worst place, where `got` is not within (op, dtype)'s tolerance of `want`."""
     got, want = np.asarray(got).astype(np.float64), np.asarray(want).astype(np.float64)
     assert got.shape == want.shape, f"{op}: got shape {got.shape}, want {want.shape}"
     if got.size == 0:
@@ -25,7 +25,8 @@ def assert_close(got, want, *, op: str, dtype: str) -> None:
     bad = ~same & ~(excess <= 0)  # also true for a NaN on one side only
     if not bad.any():
         return
-    at = np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(excess, nan=np.inf), -1)), got.shape)
+    worst = np.argmax(np.where(bad, np.nan_to_num(excess, nan=np.inf), -1))
+    at = np.unravel_index(worst, got.shape)
     raise AssertionError(
         f"{op} {dtype}: {int(bad.sum())} of {bad.size} values are off; "
         f"worst at {tuple(map(int, at))}: got {got[at]:.9g}, want {want[at]:.9g}; "
@@ -65,7 +66,7 @@ class Prompt:
     top_logprobs: np.ndarray  # [T, K]
 
     def kl_at_least(self, got: np.ndarray) -> np.ndarray:
-        """A lower bound of KL(reference || got) per position: the rest of the vocabulary is one bin."""
+        """A lower bound of KL(reference || got) per position: ids outside the top share one bin."""
         p, q = self.top_logprobs.astype(np.float64), log_softmax(got)
         q = np.take_along_axis(q, self.top_ids.astype(np.int64), axis=-1)
         rest_p = np.maximum(1 - np.exp(p).sum(axis=-1), 1e-12)
@@ -80,6 +81,7 @@ class Record:
     prompts: list[Prompt]
     greedy_prompt: list[int]
     greedy: list[int]
+    digest: str = ""  # of the tiny checkpoint
 
 
 def recorded(name: str) -> Record:
@@ -90,6 +92,7 @@ def recorded(name: str) -> Record:
         prompts=[_prompt(keys, str(n)) for n in keys["names"]],
         greedy_prompt=keys["greedy_prompt"].tolist(),
         greedy=keys["greedy"].tolist(),
+        digest=str(keys.get("digest", "")),
     )
 
 

@@ -1,0 +1,1 @@
+"""The reference models, and the script that records what they compute."""
