@@ -1,0 +1,1 @@
+"""Emitters print IR. They know ops, never kernels."""

@@ -1,0 +1,193 @@
+"""The words of the kernel language. Inside a kernel the compiler reads them; outside they only carry information."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import IronError
+from .names import DTYPES
+
+
+@dataclass(frozen=True)
+class TypeVar:
+    """A type parameter; `types=` of the kernel lists its values."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class DType:
+    """A storage type; calling it in a kernel converts a value."""
+
+    name: str
+
+    def __call__(self, value: Any) -> Any:
+        raise IronError(f"{self.name}(…) has a meaning only inside a kernel")
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """A function or namespace that only the compiler understands."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise IronError(f"{self.name}(…) has a meaning only inside a kernel")
+
+    def __getattr__(self, attr: str) -> Builtin:
+        if attr.startswith("_"):
+            raise AttributeError(attr)
+        return Builtin(f"{self.name}.{attr}")
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What `In[T, "rows", "n"]` means: kind in|out|inout, a dtype or type variable, shape expressions."""
+
+    kind: str
+    dtype: DType | TypeVar
+    shape: tuple[str | int, ...]
+
+
+class _TensorKind:
+    def __init__(self, kind: str):
+        self._kind = kind
+
+    def __getitem__(self, item: tuple) -> Tensor:
+        if not isinstance(item, tuple):
+            item = (item,)
+        return Tensor(self._kind, item[0], tuple(item[1:]) or (1,))
+
+
+@dataclass(frozen=True)
+class ConstOf:
+    """A scalar fixed when the program is recorded."""
+
+    dtype: DType
+
+
+class _Const:
+    def __getitem__(self, dtype: DType) -> ConstOf:
+        return ConstOf(dtype)
+
+
+In, Out, InOut, Const = _TensorKind("in"), _TensorKind("out"), _TensorKind("inout"), _Const()
+T, W, K = TypeVar("T"), TypeVar("W"), TypeVar("K")
+f32, f16, bf16, i8, u8, i16, u16, i32, u32 = (DType(n) for n in DTYPES)
+
+group, warp, step = Builtin("group"), Builtin("warp"), Builtin("step")
+BUILTINS = (
+    "lanes", "warps", "unroll", "dim", "lane", "array", "shared", "barrier", "dot_u8i8", "select", "fma", "mulhi",
+    "bitcast", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint", "WARP", "num_warps",
+)  # fmt: skip
+(lanes, warps, unroll, dim, lane, array, shared, barrier, dot_u8i8, select, fma, mulhi,
+ bitcast, exp, log, sqrt, rsqrt, sin, cos, tanh, floor, ceil, rint, WARP, num_warps) = (
+    Builtin(n) for n in BUILTINS)  # fmt: skip
+
+
+@dataclass
+class Kernel:
+    """A registered kernel: the Python function and what its decorator says."""
+
+    fn: Callable
+    grid: tuple[str | int, ...]
+    group: int
+    types: list[dict[str, str]]
+    statics: list[dict[str, int]]
+    where: list[str]
+    bytes: str | None
+    flops: str | None
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    consts: dict[str, ConstOf] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.fn.__name__
+
+    @property
+    def module(self) -> str:
+        return self.fn.__module__.rsplit(".", 1)[-1]
+
+
+@dataclass
+class Inline:
+    """A function that is expanded where it is called."""
+
+    fn: Callable
+
+
+REGISTRY: dict[str, Kernel] = {}
+
+
+def _product(spec: dict[str, Any] | list[dict] | None) -> list[dict]:
+    """A dict of lists means every combination; a list of dicts means just these."""
+    if not spec:
+        return [{}]
+    if isinstance(spec, list):
+        return [dict(entry) for entry in spec]
+    keys = list(spec)
+    return [dict(zip(keys, values, strict=True)) for values in itertools.product(*spec.values())]
+
+
+def kernel(
+    *,
+    grid: str | int | tuple[str | int, ...],
+    group: int = 32,
+    types: dict[str, list[str]] | list[dict[str, str]] | None = None,
+    statics: dict[str, list[int]] | list[dict[str, int]] | None = None,
+    where: list[str] | str = (),
+    bytes: str | None = None,
+    flops: str | None = None,
+) -> Callable[[Callable], Kernel]:
+    """Register a kernel.
+
+    Args:
+        grid: groups along x, y, z as expressions over dims, statics, WARP and step fields.
+        group: lanes of a group on a GPU, a multiple of 32. A CPU always uses one warp.
+        types: values of the type variables that the parameters name.
+        statics: named integers known at build time; one instance is built per combination.
+        where: shape constraints that the runtime checks before every launch.
+        bytes, flops: formulas for reports; bytes defaults to one pass over every tensor.
+    """
+
+    def register(fn: Callable) -> Kernel:
+        if group % 32:
+            raise IronError(f"{fn.__name__}: group={group} is not a multiple of 32")
+        spec = Kernel(
+            fn=fn,
+            grid=grid if isinstance(grid, tuple) else (grid,),
+            group=group,
+            types=_product(types),
+            statics=_product(statics),
+            where=[where] if isinstance(where, str) and where else list(where),
+            bytes=bytes,
+            flops=flops,
+        )
+        for name, parameter in inspect.signature(fn, eval_str=True).parameters.items():
+            match parameter.annotation:
+                case Tensor() as tensor:
+                    spec.tensors[name] = tensor
+                case ConstOf() as const:
+                    spec.consts[name] = const
+                case other:
+                    raise IronError(
+                        f"{fn.__name__}: parameter {name} is annotated {other!r}",
+                        hint="use In[dtype, shape…], Out[…], InOut[…] or Const[dtype]",
+                    )
+        if fn.__name__ in REGISTRY and REGISTRY[fn.__name__].fn.__code__.co_filename != (
+            fn.__code__.co_filename
+        ):
+            raise IronError(f"two kernels are named {fn.__name__}")
+        REGISTRY[fn.__name__] = spec
+        return spec
+
+    return register
+
+
+def inline(fn: Callable) -> Inline:
+    """Mark a function for expansion at every call: its parameters are values, its last statement may return one."""
+    return Inline(fn)

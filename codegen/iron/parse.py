@@ -1,0 +1,617 @@
+"""Python source to IR: one instance of a kernel at a time, with its types and statics chosen.
+
+Python numbers stay numbers as long as they can (so `unroll` and statics cost nothing); everything else becomes ops.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from . import exprs, ir
+from .builtins import BUILTIN_CALLS, GROUP_CALLS
+from .errors import IronError, Loc
+from .ir import Block, Func, Op, Value
+from .lang import Builtin, DType, Inline, Kernel, TypeVar
+from .names import DTYPES, symbol
+from .step import FIELDS
+
+BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "div", ast.Mod: "mod",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip
+
+
+class Array(list):
+    """A register array: its indices are numbers at build time."""
+
+
+@dataclass(frozen=True)
+class TensorRef:
+    param: ir.Param
+
+
+@dataclass(frozen=True)
+class SharedRef:
+    shared: ir.Shared
+
+
+def instance(spec: Kernel, types: dict[str, str], statics: dict[str, int]) -> Func:
+    """The unscheduled IR of one instance."""
+    return Parser(spec, types, statics).run()
+
+
+def instances(spec: Kernel) -> list[tuple[dict[str, str], dict[str, int]]]:
+    return [(t, s) for t in spec.types for s in spec.statics]
+
+
+class Parser:
+    def __init__(self, spec: Kernel, types: dict[str, str], statics: dict[str, int]):
+        self.spec, self.types, self.statics = spec, types, statics
+        self.block = Block()
+        self.func = self._signature()
+        self.frames: list[_Frame] = []
+        self.loops, self.in_lanes = 0, False
+
+    # -- set-up ---------------------------------------------------------------------------------
+
+    def _signature(self) -> Func:
+        spec, statics = self.spec, self.statics
+
+        def dtype(d: DType | TypeVar) -> str:
+            if isinstance(d, DType):
+                return d.name
+            if d.name not in self.types:
+                raise IronError(
+                    f"{spec.name}: type variable {d.name} has no values", hint="list them in types="
+                )
+            return self.types[d.name]
+
+        params = [
+            ir.Param(n, t.kind, dtype(t.dtype), tuple(exprs.parse(s, statics) for s in t.shape))
+            for n, t in spec.tensors.items()
+        ]
+        consts = [ir.ConstParam(n, c.dtype.name) for n, c in spec.consts.items()]
+        dims: list[str] = []
+        for p in params:
+            for s in p.shape:
+                dims += [n for n in sorted(s.names()) if n != "WARP" and n not in dims]
+        grid = [exprs.parse(g, statics) for g in spec.grid] + [exprs.integer(1)] * (
+            3 - len(spec.grid)
+        )
+        traffic = spec.bytes or " + ".join(
+            "*".join(
+                [
+                    str(_size(p.dtype) * (2 if p.kind == "inout" else 1)),
+                    *(f"({exprs.text(s)})" for s in p.shape),
+                ]
+            )
+            for p in params
+        )
+        return Func(
+            symbol=symbol(spec.name, self.types, statics),
+            kernel=spec.name,
+            source=spec.module,
+            types=self.types,
+            statics=statics,
+            params=params,
+            consts=consts,
+            dims=dims,
+            grid=tuple(grid),
+            group=spec.group,
+            constraints=[(exprs.parse(w, statics), w) for w in spec.where],
+            bytes=exprs.parse(traffic, statics),
+            flops=exprs.parse(spec.flops or 0, statics),
+            body=self.block,
+        )
+
+    def run(self) -> Func:
+        env: dict[str, Any] = {p.name: TensorRef(p) for p in self.func.params}
+        env |= {c.name: self.emit("arg", name=c.name) for c in self.func.consts}
+        self.push(self.spec.fn, env)
+        self.statements(self.frame.tree.body)
+        self.emit_op("yield", [])
+        return self.func
+
+    # -- source positions -----------------------------------------------------------------------
+
+    @property
+    def frame(self) -> _Frame:
+        return self.frames[-1]
+
+    @property
+    def env(self) -> dict[str, Any]:
+        return self.frame.env
+
+    def push(self, fn: Any, env: dict[str, Any]) -> None:
+        self.frames.append(_Frame(fn, env))
+        if len(self.frames) > 16:
+            raise IronError(f"{fn.__name__}: inline functions call each other without end")
+
+    def loc(self, node: ast.AST) -> Loc:
+        return self.frame.loc(node)
+
+    def fail(self, node: ast.AST, message: str, hint: str = "") -> IronError:
+        return IronError(message, self.loc(node), hint)
+
+    # -- ops ------------------------------------------------------------------------------------
+
+    def emit_op(
+        self,
+        kind: str,
+        args: list[Value],
+        results: int = 0,
+        node: ast.AST | None = None,
+        **attrs: Any,
+    ) -> Op:
+        op = Op(
+            kind,
+            args,
+            attrs,
+            [Value() for _ in range(results)],
+            loc=self.loc(node) if node is not None else None,
+        )
+        self.block.ops.append(op)
+        return op
+
+    def emit(self, kind: str, *args: Value, node: ast.AST | None = None, **attrs: Any) -> Value:
+        return self.emit_op(kind, list(args), 1, node, **attrs).result
+
+    def value(self, x: Any, node: ast.AST) -> Value:
+        """A runtime value; numbers become const ops."""
+        if isinstance(x, Value):
+            return x
+        if isinstance(x, (bool, int, float)):
+            return self.emit("const", node=node, value=x)
+        what = "a register array" if isinstance(x, Array) else f"{type(x).__name__}"
+        raise self.fail(node, f"{what} cannot be used as a number", "index it, or pass one element")
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def statements(self, body: list[ast.stmt]) -> Any:
+        for i, node in enumerate(body):
+            if isinstance(node, ast.Return):
+                if node.value is None:
+                    raise self.fail(node, "a plain return must stand in a top-level `if`")
+                if i != len(body) - 1:
+                    raise self.fail(node, "return must be the last statement of an inline function")
+                return self.expression(node.value)
+            self.statement(node)
+        return None
+
+    def statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Expr(value=ast.Constant(value=str())):
+                return
+            case ast.Expr(value=value):
+                self.expression(value)
+            case ast.Assign(targets=[target], value=value):
+                self.assign(target, self.expression(value))
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                self.assign(target, self.expression(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                old = self.expression(_as_load(target))
+                self.assign(target, self.binary(node, op, old, self.expression(value)))
+            case ast.For():
+                self.loop(node)
+            case ast.If():
+                self.branch(node)
+            case ast.Pass():
+                return
+            case _:
+                raise self.fail(node, f"{type(node).__name__.lower()} is not part of the kernel language",
+                                "use for, if, assignments and expressions")  # fmt: skip
+
+    def assign(self, target: ast.expr, x: Any) -> None:
+        match target:
+            case ast.Name(id=name):
+                if isinstance(self.env.get(name), TensorRef):
+                    raise self.fail(
+                        target,
+                        f"{name} is a tensor parameter",
+                        f"write its elements: {name}[i] = …",
+                    )
+                self.env[name] = x
+            case ast.Tuple(elts=elts):
+                if not isinstance(x, (tuple, list)) or len(x) != len(elts):
+                    raise self.fail(target, f"cannot unpack into {len(elts)} names")
+                for t, v in zip(elts, x, strict=True):
+                    self.assign(t, v)
+            case ast.Subscript(value=base, slice=index):
+                self.store(target, self.expression(base), self.indices(index), x)
+            case ast.Attribute(value=base, attr=attr):
+                self.attribute(target, self.expression(base), attr)  # checks that the field exists
+                self.func.writes_step = True
+                self.emit_op("step_store", [self.value(x, target)], 0, target, field=attr)
+            case _:
+                raise self.fail(target, "cannot assign to this")
+
+    def store(self, node: ast.Subscript, base: Any, index: list[Any], x: Any) -> None:
+        match base:
+            case Array():
+                base[self.array_index(node, base, index)] = x
+            case TensorRef(param):
+                if param.kind == "in":
+                    raise self.fail(
+                        node, f"{param.name} is read-only", "declare it Out[…] or InOut[…]"
+                    )
+                self.check_rank(node, param.name, len(param.shape), index)
+                args = [self.value(i, node) for i in index] + [self.value(x, node)]
+                self.emit_op("store", args, 0, node, param=param.name)
+            case SharedRef(s):
+                self.check_rank(node, s.name, len(s.shape), index)
+                args = [self.value(i, node) for i in index] + [self.value(x, node)]
+                self.emit_op("shared_store", args, 0, node, name=s.name)
+            case _:
+                raise self.fail(
+                    node, "only tensors, shared memory and register arrays can be indexed"
+                )
+
+    def check_rank(self, node: ast.AST, name: str, rank: int, index: list[Any]) -> None:
+        if len(index) != rank:
+            raise self.fail(node, f"{name} has {rank} dimensions, got {len(index)} indices")
+
+    def array_index(self, node: ast.AST, base: Array, index: list[Any]) -> int:
+        i = index[0]
+        if len(index) != 1 or not isinstance(i, int):
+            raise self.fail(node, "a register array needs an index known at build time",
+                            "loop with `for j in unroll(n)`, or use shared(…)")  # fmt: skip
+        if not 0 <= i < len(base):
+            raise self.fail(node, f"index {i} is outside an array of {len(base)}")
+        return i
+
+    # -- control flow ---------------------------------------------------------------------------
+
+    def loop(self, node: ast.For) -> None:
+        if not isinstance(node.target, ast.Name) or node.orelse:
+            raise self.fail(node, "write `for NAME in range|lanes|warps|unroll(…)`")
+        call = node.iter
+        kind = self.expression(call.func) if isinstance(call, ast.Call) else None
+        name = "range" if kind is range else getattr(kind, "name", "")
+        if name not in ("range", "lanes", "warps", "unroll") or call.keywords:
+            raise self.fail(node.iter, "cannot loop over this", "use range, lanes, warps or unroll")
+        bounds = [self.expression(a) for a in call.args]
+        start, stop, stride = _bounds(bounds)
+        if name == "unroll":
+            if not all(isinstance(b, int) for b in (start, stop, stride)):
+                raise self.fail(
+                    node.iter,
+                    "unroll needs numbers known at build time",
+                    "use statics=, or range(…)",
+                )
+            for j in range(start, stop, stride):
+                self.env[node.target.id] = j
+                self.statements(node.body)
+            return
+        if name == "lanes" and self.in_lanes:
+            raise self.fail(node.iter, "lanes loops cannot be nested")
+        self.runtime_loop(node, name, start, stop, stride)
+
+    def runtime_loop(self, node: ast.For, kind: str, start: Any, stop: Any, stride: Any) -> None:
+        carried = self.carried_slots(node.body)
+        header = [self.value(x, node.iter) for x in (start, stop, stride)]
+        init = [self.value(slot.get(self.env), node) for slot in carried]
+        iv = Value(name=node.target.id)
+        body = Block(params=[iv] + [Value(name=s.name) for s in carried])
+        outer, outer_env, was_in_lanes = self.block, _copy(self.env), self.in_lanes
+        self.block = body
+        self.env[node.target.id] = iv
+        for slot, v in zip(carried, body.params[1:], strict=True):
+            slot.set(self.env, v)
+        self.loops += 1
+        self.in_lanes = was_in_lanes or kind == "lanes"
+        self.statements(node.body)
+        self.loops -= 1
+        self.in_lanes = was_in_lanes
+        self.emit_op("yield", [self.value(s.get(self.env), node) for s in carried])
+        self.block = outer
+        self.frame.env = outer_env
+        op = Op(
+            "for",
+            header + init,
+            {"kind": kind},
+            [Value(name=s.name) for s in carried],
+            [body],
+            self.loc(node),
+        )
+        self.block.ops.append(op)
+        for slot, v in zip(carried, op.results, strict=True):
+            slot.set(self.env, v)
+
+    def carried_slots(self, body: list[ast.stmt]) -> list[_Slot]:
+        """Variables defined before the statements and assigned in them, in order of assignment."""
+        slots: list[_Slot] = []
+        for name in _assigned(body):
+            old = self.env.get(name)
+            if isinstance(old, Array):
+                slots += [_Slot(name, j) for j in range(len(old))]
+            elif isinstance(old, (Value, int, float, bool)):
+                slots.append(_Slot(name))
+        return slots
+
+    def branch(self, node: ast.If) -> None:
+        cond = self.expression(node.test)
+        if not isinstance(cond, Value):
+            self.statements_or_pass(node.body if cond else node.orelse)
+            return
+        if (
+            len(node.body) == 1
+            and isinstance(node.body[0], ast.Return)
+            and node.body[0].value is None
+        ):
+            if (
+                node.orelse
+                or self.loops
+                or len(self.frames) > 1
+                or self.block is not self.func.body
+            ):
+                raise self.fail(
+                    node, "an early return must stand at the top level of a kernel, without else"
+                )
+            self.emit_op("return_if", [cond], 0, node)
+            return
+        before = self.env
+        slots = self.carried_slots(node.body + node.orelse)
+        both = [n for n in _assigned(node.body) if n in _assigned(node.orelse) and n not in before]
+        slots += [_Slot(n) for n in both]
+        blocks, outer = [], self.block
+        for body in (node.body, node.orelse):
+            self.block, self.frame.env = Block(), _copy(before)
+            self.statements_or_pass(body)
+            self.emit_op("yield", [self.value(s.get(self.env), node) for s in slots])
+            blocks.append(self.block)
+        self.block, self.frame.env = outer, _copy(before)
+        op = Op("if", [cond], {}, [Value(name=s.name) for s in slots], blocks, self.loc(node))
+        self.block.ops.append(op)
+        for slot, v in zip(slots, op.results, strict=True):
+            slot.set(self.env, v)
+
+    def statements_or_pass(self, body: list[ast.stmt]) -> None:
+        for node in body:
+            self.statement(node)
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def indices(self, node: ast.expr) -> list[Any]:
+        return (
+            [self.expression(e) for e in node.elts]
+            if isinstance(node, ast.Tuple)
+            else [self.expression(node)]
+        )
+
+    def expression(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=bool() | int() | float() | str() as v):
+                return v
+            case ast.Name(id=name):
+                return self.name(node, name)
+            case ast.Tuple(elts=elts):
+                return tuple(self.expression(e) for e in elts)
+            case ast.Attribute(value=base, attr=attr):
+                return self.attribute(node, self.expression(base), attr)
+            case ast.BinOp(left=a, op=op, right=b):
+                return self.binary(node, op, self.expression(a), self.expression(b))
+            case ast.Compare(left=a, ops=ops, comparators=bs):
+                operands = [self.expression(x) for x in [a, *bs]]
+                result = None
+                for i, op in enumerate(ops):
+                    part = self.binary(node, op, operands[i], operands[i + 1])
+                    result = part if result is None else self.logic(node, "land", result, part)
+                return result
+            case ast.BoolOp(op=op, values=values):
+                result = self.expression(values[0])
+                for v in values[1:]:
+                    result = self.logic(
+                        node,
+                        "land" if isinstance(op, ast.And) else "lor",
+                        result,
+                        self.expression(v),
+                    )
+                return result
+            case ast.UnaryOp(op=op, operand=operand):
+                return self.unary(node, op, self.expression(operand))
+            case ast.IfExp(test=c, body=a, orelse=b):
+                cond = self.expression(c)
+                if not isinstance(cond, Value):
+                    return self.expression(a if cond else b)
+                x, y = self.expression(a), self.expression(b)
+                return self.emit(
+                    "select", cond, self.value(x, node), self.value(y, node), node=node
+                )
+            case ast.Subscript(value=base, slice=index):
+                return self.load(node, self.expression(base), self.indices(index))
+            case ast.Call():
+                return self.call(node)
+        raise self.fail(node, f"{type(node).__name__} is not part of the kernel language")
+
+    def name(self, node: ast.Name, name: str) -> Any:
+        if name in self.env:
+            return self.env[name]
+        if name in self.statics:
+            return self.statics[name]
+        scope = self.frame.fn.__globals__
+        if name in scope:
+            x = scope[name]
+            if isinstance(x, TypeVar):
+                return DType(self.types[x.name])
+            if isinstance(x, Builtin) and x.name == "WARP":
+                return self.emit("warp_width", node=node)
+            return x
+        if name in ("range", "min", "max", "abs", "bool"):
+            return {
+                "range": range,
+                "min": Builtin("min"),
+                "max": Builtin("max"),
+                "abs": Builtin("abs"),
+            }.get(name)
+        known = sorted(set(self.env) | set(self.statics))
+        raise self.fail(node, f"unknown name {name}", "known here: " + ", ".join(known))
+
+    def attribute(self, node: ast.Attribute, base: Any, attr: str) -> Any:
+        if isinstance(base, Builtin) and base.name == "step":
+            if attr not in FIELDS:
+                raise self.fail(
+                    node, f"the step block has no field {attr}", "fields: " + ", ".join(FIELDS)
+                )
+            self.func.uses_step = True
+            return self.emit("step", node=node, field=attr)
+        if isinstance(base, Builtin):
+            return Builtin(f"{base.name}.{attr}")
+        raise self.fail(node, f"no attribute {attr}")
+
+    def binary(self, node: ast.AST, op: ast.AST, a: Any, b: Any) -> Any:
+        if type(op) not in BINARY:
+            raise self.fail(
+                node, f"operator {type(op).__name__} is not part of the kernel language"
+            )
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return _python(op, a, b)
+        kind = BINARY[type(op)]
+        return self.emit(kind, self.value(a, node), self.value(b, node), node=node,
+                         **({"floor": True} if isinstance(op, ast.FloorDiv) else {}))  # fmt: skip
+
+    def logic(self, node: ast.AST, kind: str, a: Any, b: Any) -> Any:
+        if not isinstance(a, Value) and not isinstance(b, Value):
+            return (a and b) if kind == "land" else (a or b)
+        return self.emit(kind, self.value(a, node), self.value(b, node), node=node)
+
+    def unary(self, node: ast.AST, op: ast.AST, x: Any) -> Any:
+        if not isinstance(x, Value):
+            return {ast.USub: lambda v: -v, ast.Not: lambda v: not v, ast.UAdd: lambda v: v,
+                    ast.Invert: lambda v: ~v}[type(op)](x)  # fmt: skip
+        match op:
+            case ast.USub():
+                return self.emit("neg", x, node=node)
+            case ast.Not():
+                return self.emit("lnot", x, node=node)
+            case ast.Invert():
+                return self.emit("xor", x, self.value(-1, node), node=node)
+        return x
+
+    def load(self, node: ast.Subscript, base: Any, index: list[Any]) -> Any:
+        match base:
+            case Array():
+                return base[self.array_index(node, base, index)]
+            case TensorRef(param):
+                if param.kind == "out":
+                    raise self.fail(node, f"{param.name} is write-only", "declare it InOut[…]")
+                self.check_rank(node, param.name, len(param.shape), index)
+                return self.emit(
+                    "load", *(self.value(i, node) for i in index), node=node, param=param.name
+                )
+            case SharedRef(s):
+                self.check_rank(node, s.name, len(s.shape), index)
+                return self.emit(
+                    "shared_load", *(self.value(i, node) for i in index), node=node, name=s.name
+                )
+        raise self.fail(node, "only tensors, shared memory and register arrays can be indexed")
+
+    def call(self, node: ast.Call) -> Any:
+        if node.keywords:
+            raise self.fail(node, "calls take positional arguments only")
+        fn = self.expression(node.func)
+        args = [self.expression(a) for a in node.args]
+        match fn:
+            case DType(name):
+                return self.emit("cast", self.value(args[0], node), node=node, to=name)
+            case Inline(f):
+                names = f.__code__.co_varnames[: f.__code__.co_argcount]
+                if len(names) != len(args):
+                    raise self.fail(
+                        node, f"{f.__name__} takes {len(names)} arguments, got {len(args)}"
+                    )
+                self.push(f, dict(zip(names, args, strict=True)))
+                result = self.statements(self.frame.tree.body)
+                self.frames.pop()
+                return result
+            case Builtin(name) if name in BUILTIN_CALLS:
+                return BUILTIN_CALLS[name](self, node, args)
+            case Builtin(name) if name in GROUP_CALLS:
+                return self.emit(GROUP_CALLS[name], *(self.value(a, node) for a in args), node=node)
+        raise self.fail(node, f"{ast.unparse(node.func)} cannot be called in a kernel")
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """A variable, or one element of a register array."""
+
+    name: str
+    index: int | None = None
+
+    def get(self, env: dict[str, Any]) -> Any:
+        return env[self.name] if self.index is None else env[self.name][self.index]
+
+    def set(self, env: dict[str, Any], x: Any) -> None:
+        if self.index is None:
+            env[self.name] = x
+        else:
+            env[self.name][self.index] = x
+
+
+class _Frame:
+    """One function being read: its tree, its variables, and where its lines are."""
+
+    def __init__(self, fn: Any, env: dict[str, Any]):
+        self.fn, self.env = fn, env
+        lines, first = inspect.getsourcelines(fn)
+        text = textwrap.dedent("".join(lines))
+        self.lines, self.first = text.splitlines(), first
+        self.file = fn.__code__.co_filename.rsplit("/", 1)[-1]
+        self.tree: ast.FunctionDef = ast.parse(text).body[0]  # type: ignore[assignment]
+
+    def loc(self, node: ast.AST) -> Loc:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        text = self.lines[line - 1]
+        end = node.end_col_offset if getattr(node, "end_lineno", line) == line else len(text)
+        return Loc(self.file, self.first + line - 1, column, end, text)
+
+
+def _size(dtype: str) -> int:
+    return DTYPES[dtype]
+
+
+def _copy(env: dict[str, Any]) -> dict[str, Any]:
+    """Register arrays are values: a branch must not change the other branch's array."""
+    return {k: Array(v) if isinstance(v, Array) else v for k, v in env.items()}
+
+
+def _as_load(target: ast.expr) -> ast.expr:
+    node = ast.parse(ast.unparse(target), mode="eval").body
+    return ast.copy_location(node, target)
+
+
+def _bounds(b: list[Any]) -> tuple[Any, Any, Any]:
+    match len(b):
+        case 1:
+            return 0, b[0], 1
+        case 2:
+            return b[0], b[1], 1
+    return b[0], b[1], b[2]
+
+
+def _python(op: ast.AST, a: Any, b: Any) -> Any:
+    tree = ast.Expression(ast.Constant(0))
+    if isinstance(op, ast.cmpop):
+        tree.body = ast.Compare(ast.Constant(a), [op], [ast.Constant(b)])
+    else:
+        tree.body = ast.BinOp(ast.Constant(a), op, ast.Constant(b))
+    return eval(compile(ast.fix_missing_locations(tree), "<static>", "eval"), {})  # numbers only
+
+
+def _assigned(body: list[ast.stmt]) -> list[str]:
+    names: list[str] = []
+    for stmt in body:
+        for node in ast.walk(stmt):
+            name = None
+            match node:
+                case ast.Name(id=n, ctx=ast.Store()):
+                    name = n
+                case ast.Subscript(value=ast.Name(id=n), ctx=ast.Store()):
+                    name = n
+            if name and name not in names:
+                names.append(name)
+    return names
