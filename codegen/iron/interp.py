@@ -6,6 +6,7 @@ Beyond the result it checks what a device would not: bounds, uniformity, races i
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -65,7 +66,8 @@ def run(
     with np.errstate(all="ignore"):
         for z, y, x in itertools.product(range(size[2]), range(size[1]), range(size[0])):
             group = _Group(func, memory, fixed, dims, step, warp, lanes, (x, y, z))
-            group.block(func.body, None)
+            with contextlib.suppress(_Return):
+                group.block(func.body, None)
 
 
 class _Return(Exception):
@@ -92,15 +94,9 @@ class _Group:
 
     def block(self, block: Block, mask: Any) -> list[Any]:
         """Run the ops and return the values of the final yield."""
-        try:
-            for op in block.ops:
-                if op.kind == "yield":
-                    return [self.env[a] for a in op.args]
-                self.op(op, mask)
-        except _Return:
-            if block is not self.func.body:
-                raise
-        return []
+        for op in block.ops[:-1]:
+            self.op(op, mask)
+        return [self.env[a] for a in block.ops[-1].args]
 
     def op(self, op: Op, mask: Any) -> None:
         args = [self.env[a] for a in op.args]
@@ -303,27 +299,35 @@ class _Group:
             self.env[r] = np.where(cond, *values)[()] if len(values) == 2 else values[0] if values else 0
 
     def op_for(self, op: Op, mask: Any, *args: Any) -> None:
-        what = "a loop bound"
-        start, stop, stride = (int(self.same(op, mask, x, what)) for x in args[:3])
         kind, body, was_in_warps = op.attrs["kind"], op.blocks[0], self.in_warps
-        if stride <= 0:
-            raise self.fail(op, f"a loop needs a positive step, got {stride}")
         if kind != "range" and not was_in_warps:
             self.whole_group(op, mask)
+        start, stop, stride = (self.bound(op, mask, x) for x in args[:3])
         offsets, width = self.distribution(kind)
         self.in_warps = was_in_warps or kind == "warps"
         carried = list(args[3:])
-        for base in range(start, stop, stride * width):
-            iv = base + offsets * stride
-            turn = mask
-            if np.ndim(iv) and (iv >= stop).any():
-                turn = self.active(mask) & (iv < stop)
-            self.env[body.params[0]] = ops.cast(np.int64(iv), "i64", body.params[0].type or "u32")
+        for turn in itertools.count():
+            iv = start + (offsets + turn * width) * stride
+            going = np.asarray(iv < stop)
+            now = mask if going.all() else self.active(mask) & going
+            if not self.active(now).any():
+                break
+            self.env[body.params[0]] = ops.cast(iv, "i64", body.params[0].type or "u32")
             self.env.update(zip(body.params[1:], carried, strict=True))
-            new = self.block(body, turn)
-            carried = [n if turn is mask else np.where(turn, n, c)[()] for n, c in zip(new, carried, strict=True)]
+            new = self.block(body, now)
+            carried = [n if now is mask else np.where(now, n, c)[()] for n, c in zip(new, carried, strict=True)]
         self.in_warps = was_in_warps
         self.env.update(zip(op.results, carried, strict=True))
+
+    def bound(self, op: Op, mask: Any, x: Any) -> Any:
+        """A bound of a range is the same within a warp; one of a lanes or warps loop within the group."""
+        if np.ndim(x) and (op.attrs["kind"] == "range" or self.in_warps):
+            rows, active = self.by_warp(x), self.active(mask).reshape(-1, self.warp)
+            for row, lanes in zip(rows, active, strict=True):
+                if (row[lanes] != row[lanes][:1]).any():
+                    raise self.fail(op, f"a loop bound must be the same for all lanes of a warp, got {row[lanes]}")
+            return np.asarray(x, np.int64)
+        return np.int64(self.same(op, mask, x, "a loop bound"))
 
     def distribution(self, kind: str) -> tuple[Any, int]:
         """Which of `width` concurrent iterations each lane takes. Inside a warps loop, lanes are those of the warp."""

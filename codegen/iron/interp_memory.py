@@ -8,8 +8,8 @@ import numpy as np
 
 from . import exprs
 from . import interp_ops as ops
-from .ir import Func, Op, Shared
 from .errors import IronError
+from .ir import Func, Op, Shared
 
 if TYPE_CHECKING:
     from .interp import _Group
@@ -34,7 +34,7 @@ def bind(func: Func, tensors: dict, dims: dict[str, int], warp: int) -> tuple[di
         raise IronError(f"{func.symbol}: no value for the dims {', '.join(missing)}")
     names = {"WARP": warp} | dims
     for expr, text in func.constraints:
-        if not exprs.names_known(expr, names) or not exprs.evaluate(expr, names):
+        if expr.names() <= names.keys() and not exprs.evaluate(expr, names):
             raise IronError(f"{func.symbol}: needs {text}, got {dims}")
     memory = {}
     for p in func.params:
@@ -87,10 +87,8 @@ class _Memory:
         flat = np.broadcast_to(np.ravel_multi_index(at, self.array.shape), group.lanes)[active]
         values = np.broadcast_to(x, group.lanes)[active]
         order = np.argsort(flat, kind="stable")
-        clash = (np.diff(flat[order]) == 0) & (values[order][1:].tobytes() != values[order][:-1].tobytes())
-        if clash.any():
-            bits = values[order].view(f"u{values.itemsize}")
-            clash &= bits[1:] != bits[:-1]
+        bits = values[order].view(f"u{values.itemsize}")
+        clash = (np.diff(flat[order]) == 0) & (bits[1:] != bits[:-1])
         if clash.any():
             where = np.unravel_index(flat[order][1:][clash][0], self.array.shape)
             raise group.fail(op, f"lanes store different values to {self.name}{[int(i) for i in where]}",
