@@ -17,8 +17,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from oracles import smollm2
 from oracles.reference import Reference
+from support import smollm2
 from support.oracle import DATA, assert_close, log_softmax
 from support.tiny import VARIANTS, checkpoint, digest, prompts
 

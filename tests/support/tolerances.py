@@ -83,3 +83,7 @@ def tolerance(op: str, dtype: str) -> Tolerance:
         raise KeyError(
             f"no tolerance for {(op, dtype)}; add a row to tests/support/tolerances.py; ops: {ops}"
         ) from None
+
+
+MAX_MEAN_KL = 5e-3
+"""Nats per position that fast mode may cost: int8 activations, rounded to 1/127 of their block."""
