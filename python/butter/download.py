@@ -44,7 +44,8 @@ class Repository:
         what = "several files" if found else "no file"
         listed = ", ".join(found or names) or "no GGUF there"
         raise ConfigError(
-            f"[hub] {self.repo}:{quant} names {what}: {listed}. Name one exactly, as {self.repo}/FILE.gguf."
+            f"[hub] {self.repo}:{quant} names {what}: {listed}. "
+            f"Name one exactly, as {self.repo}/FILE.gguf."
         )
 
     def explain_no_config(self) -> None:

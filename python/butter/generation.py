@@ -26,7 +26,7 @@ class SamplingParams:
         top_k: Keep the k likeliest tokens; 0 is off.
         top_p: Keep the likeliest tokens that together reach p; 1 is off.
         min_p: Drop tokens below this share of the likeliest one's probability; 0 is off.
-        repetition_penalty: Divides seen tokens' positive logits, multiplies negative ones; 1 is off.
+        repetition_penalty: Divides positive logits of seen tokens, multiplies others; 1 is off.
         presence_penalty: Subtracted once from the logit of each generated token; 0 is off.
         frequency_penalty: Subtracted once per occurrence; 0 is off.
         logit_bias: Token id to a number added to its logit.
@@ -66,7 +66,7 @@ class SamplingParams:
         object.__setattr__(self, "stop_ids", checked_ids(self.stop_ids))
 
     def override(self, **changes) -> "SamplingParams":
-        """Return a copy with these values. Unknown names are a ConfigError listing the known ones."""
+        """Return a changed copy. Unknown names are a ConfigError that lists the known ones."""
         known = [f.name for f in fields(self)]
         unknown = [name for name in changes if name not in known]
         if unknown:
