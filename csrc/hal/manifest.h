@@ -10,10 +10,12 @@ namespace butter {
 
 enum class DType : uint8_t { kF32, kF16, kBF16, kI8, kU8, kI16, kU16, kI32, kU32 };
 
-/// Bytes of one element.
-size_t dtype_bytes(DType dtype);
-/// "f32", "bf16", "u8" …
-std::string_view dtype_name(DType dtype);
+inline constexpr std::string_view kDTypeNames[] = {"f32", "f16", "bf16", "i8", "u8",
+                                                   "i16", "u16", "i32",  "u32"};
+inline constexpr uint8_t kDTypeBytes[] = {4, 2, 2, 1, 1, 2, 2, 4, 4};
+
+constexpr std::string_view dtype_name(DType dtype) { return kDTypeNames[size_t(dtype)]; }
+constexpr size_t dtype_bytes(DType dtype) { return kDTypeBytes[size_t(dtype)]; }
 
 /// Postfix integer arithmetic in 64 bits. Division and modulo floor; comparisons give 0 or 1.
 enum class Op : uint8_t {

@@ -1,0 +1,56 @@
+#include "core/open_device.h"
+
+#include <charconv>
+
+#include "core/error.h"
+
+namespace butter {
+namespace {
+
+constexpr int kMaxOrdinal = 1023;
+
+int cuda_ordinal(const std::string& name) {
+  if (name == "cuda") return 0;
+  int ordinal = -1;
+  const char *first = name.data() + sizeof "cuda:" - 1, *last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(first, last, ordinal);
+  if (error == std::errc() && end == last && ordinal >= 0 && ordinal <= kMaxOrdinal) return ordinal;
+  throw Error(Code::kConfig, "device", concat("malformed ordinal: got '", name, "', need cuda:0 .. cuda:",
+                                              kMaxOrdinal));
+}
+
+std::shared_ptr<Device> required(std::shared_ptr<Device> device, const std::string& name,
+                                 const std::string& why) {
+  if (device) return device;
+  throw Error(Code::kDevice, "device",
+              concat("'", name, "' is not available: ", why, ". Use 'cpu' or 'auto'."));
+}
+
+}  // namespace
+
+std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  if (name == "cpu") return open_cpu(threads);
+  std::string why;
+  if (name == "auto") {
+    if (auto device = open_metal(&why)) return device;
+    if (auto device = open_cuda(0, &why)) return device;
+    return open_cpu(threads);
+  }
+  const bool is_cuda = name == "cuda" || name.starts_with("cuda:");
+  if (name != "metal" && !is_cuda) {
+    throw Error(Code::kConfig, "device", concat("unknown device: got '", name,
+                                                "', need auto, cpu, metal, cuda or cuda:N"));
+  }
+  if (threads != 0) {
+    throw Error(Code::kConfig, "device",
+                concat("threads applies to the CPU only: got ", threads, " for '", name, "'"));
+  }
+  if (name == "metal") {
+    auto device = open_metal(&why);
+    return required(std::move(device), name, why);
+  }
+  auto device = open_cuda(cuda_ordinal(name), &why);
+  return required(std::move(device), name, why);
+}
+
+}  // namespace butter

@@ -1,0 +1,15 @@
+// Devices by name.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "hal/device.h"
+
+namespace butter {
+
+/// "metal", "cuda", "cuda:N", "cpu"; "auto" takes the first of these that the machine has.
+/// `threads` is for the CPU: 0 means its physical cores. Throws DeviceError and ConfigError.
+std::shared_ptr<Device> open_device(const std::string& name, int threads);
+
+}  // namespace butter

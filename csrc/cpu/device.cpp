@@ -1,0 +1,68 @@
+// The CPU as a device.
+#include "hal/device.h"
+
+#include <utility>
+
+#include "core/error.h"
+#include "cpu/commands.h"
+#include "cpu/host_memory.h"
+#include "cpu/isa.h"
+#include "cpu/pool.h"
+#include "cpu/pso_cache.h"
+#include "cpu/table_encoder.h"
+#include "cpu/topology.h"
+
+namespace butter {
+namespace cpu {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+class CpuDevice : public Device {
+ public:
+  CpuDevice(Isa isa, int threads)
+      : info_{processor_name(), "cpu", isa.name, isa.warp, uint32_t(threads), physical_memory()},
+        pipelines_(std::move(isa)),
+        pool_(threads, threads > usable_threads()) {}
+
+  const DeviceInfo& info() const override { return info_; }
+  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+
+  Buffer adopt(std::shared_ptr<const Mapping> file, size_t offset, size_t bytes) override {
+    return adopt_host(std::move(file), offset, bytes);
+  }
+
+  const Pipeline& pipeline(const KernelInfo& info, std::span<const uint32_t> consts) override {
+    return pipelines_.get(info, consts);
+  }
+
+  std::unique_ptr<Commands> begin() override { return std::make_unique<CpuCommands>(pool_, info_); }
+
+  std::unique_ptr<Encoder> prepare(const Plan& plan, const PlanMemory& memory,
+                                   DispatchMode mode) override {
+    return std::make_unique<TableEncoder>(*this, pool_, plan, memory, mode);
+  }
+
+  void inject_fault(const std::string& message) override { pool_.inject_fault(message); }
+  void synchronize() override { pool_.drain(); }
+
+ private:
+  DeviceInfo info_;
+  PsoCache pipelines_;
+  Pool pool_;
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::shared_ptr<Device> open_cpu(int threads) {
+  if (threads < 0 || threads > cpu::kMaxThreads) {
+    throw Error(Code::kConfig, "cpu", concat("threads is out of range: got ", threads,
+                                             ", need 1..", cpu::kMaxThreads,
+                                             ", or 0 for the physical cores"));
+  }
+  const int count = threads > 0 ? threads : cpu::usable_cores();
+  return std::make_shared<cpu::CpuDevice>(cpu::choose_isa(), count);
+}
+
+}  // namespace butter

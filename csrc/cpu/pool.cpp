@@ -1,0 +1,161 @@
+#include "cpu/pool.h"
+
+#include <chrono>
+#include <utility>
+
+#include "core/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace butter::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::microseconds;
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");  // about 10 ns; "yield" is a no-op on most cores
+#endif
+}
+
+// Phases of one token follow each other within microseconds; tokens within a fraction of a
+// millisecond, the time of the host's sampling of text.
+struct Patience {
+  microseconds spin, yield;
+};
+constexpr Patience kOwnCores{microseconds(5), microseconds(200)};
+constexpr Patience kSharedCores{microseconds(0), microseconds(20)};
+
+}  // namespace
+
+Pool::Pool(int threads, bool oversubscribed)
+    : fork_(fork_generation()), oversubscribed_(oversubscribed) {
+  threads_.reserve(size_t(threads));
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::exception& e) {
+    stopping_ = true;
+    wake();
+    for (std::thread& t : threads_) t.join();
+    throw Error(Code::kDevice, "cpu",
+                concat("could not start ", threads, " threads: ", e.what(), ". Ask for fewer."));
+  }
+}
+
+Pool::~Pool() {
+  if (fork_ != fork_generation()) {
+    // The handles name threads of the parent: joining or detaching them is undefined here.
+    new std::vector<std::thread>(std::move(threads_));
+    return;
+  }
+  drain();
+  stopping_ = true;
+  wake();
+  for (std::thread& t : threads_) t.join();
+}
+
+void Pool::submit(std::shared_ptr<Submission> work) {
+  check_fork(fork_);
+  work->begin();
+  pending_.fetch_add(1);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!fault_.empty()) {
+      work->fail(std::make_exception_ptr(Error(Code::kDevice, "cpu", fault_)));
+      fault_.clear();
+    }
+    if (!std::exchange(idle_, false)) {
+      queue_.push_back(std::move(work));
+      return;
+    }
+  }
+  // Every worker waits, so opening the first phase is this thread's job.
+  current_ = std::move(work);
+  open_next(true);
+}
+
+void Pool::inject_fault(const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  fault_ = message;
+}
+
+void Pool::drain() {
+  check_fork(fork_);
+  for (uint32_t n = pending_.load(); n != 0; n = pending_.load()) pending_.wait(n);
+}
+
+void Pool::work() {
+  while (true) {
+    uint64_t open = open_.load(std::memory_order_acquire);
+    const uint32_t left = uint32_t(open);
+    if (left == 0) {
+      if (!await(open)) return;
+      continue;
+    }
+    // A chunk that was taken keeps its phase, and so `current_`, in place until it is counted.
+    if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
+    try {
+      current_->run(*phase_, phase_->chunks - left);
+    } catch (...) {
+      current_->fail(std::current_exception());
+    }
+    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) open_next(false);
+  }
+}
+
+void Pool::open_next(bool from_host) {
+  while (true) {
+    if (const Phase* phase = current_->next_phase()) {
+      phase_ = phase;
+      unfinished_.store(phase->chunks, std::memory_order_relaxed);
+      const uint64_t number = (open_.load(std::memory_order_relaxed) >> 32) + 1;
+      open_.store(number << 32 | phase->chunks);
+      // A worker takes a single chunk itself at once; waking others would only cost time.
+      if ((from_host || phase->chunks > 1) && sleepers_.load() > 0) wake();
+      return;
+    }
+    current_->finish();
+    if (pending_.fetch_sub(1) == 1) pending_.notify_all();
+    const std::lock_guard lock(mutex_);
+    if (queue_.empty()) {
+      current_.reset();
+      idle_ = true;
+      return;
+    }
+    current_ = std::move(queue_.front());
+    queue_.pop_front();
+  }
+}
+
+void Pool::wake() {
+  wakeups_.fetch_add(1);
+  wakeups_.notify_all();
+}
+
+bool Pool::await(uint64_t seen) {
+  const auto [spin, yield] = oversubscribed_ ? kSharedCores : kOwnCores;
+  const Clock::time_point start = Clock::now();
+  while (true) {
+    for (int i = 0; i < 16; ++i) {
+      if (open_.load(std::memory_order_acquire) != seen) return true;
+      pause();
+    }
+    const auto waited = Clock::now() - start;
+    if (waited >= yield) break;
+    if (waited >= spin) std::this_thread::yield();
+  }
+  // The order matters: announce, read the counter, look again, sleep. Then no wake is missed.
+  sleepers_.fetch_add(1);
+  const uint32_t wakeups = wakeups_.load();
+  const bool idle = open_.load() == seen;
+  if (idle && !stopping_) wakeups_.wait(wakeups);
+  sleepers_.fetch_sub(1);
+  return !(idle && stopping_);
+}
+
+}  // namespace butter::cpu

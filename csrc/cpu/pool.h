@@ -1,0 +1,64 @@
+// Persistent worker threads that run submissions phase by phase.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cpu/submission.h"
+
+namespace butter::cpu {
+
+/// Work is taken in chunks, and whoever ends the last chunk of a phase opens the next one: no
+/// worker waits for one that the system has descheduled without a chunk. The submitting thread
+/// takes no part, so that it can prepare the next step.
+class Pool {
+ public:
+  explicit Pool(int threads, bool oversubscribed);
+  /// Runs what was submitted, then joins. After a fork the child only forgets the threads.
+  ~Pool();
+
+  /// Submissions run in order. Throws DeviceError in a forked child.
+  void submit(std::shared_ptr<Submission> work);
+
+  /// Blocks until nothing is queued or running.
+  void drain();
+
+  /// The next submission fails with this message.
+  void inject_fault(const std::string& message);
+
+ private:
+  void work();
+  /// False once the pool is closing.
+  bool await(uint64_t seen);
+  void open_next(bool from_host);
+  void wake();
+
+  const uint32_t fork_;
+  const bool oversubscribed_;
+
+  // High half: number of the phase. Low half: chunks nobody has taken yet.
+  alignas(64) std::atomic<uint64_t> open_ = 0;
+  alignas(64) std::atomic<uint32_t> unfinished_ = 0;
+  // Written while no chunk is open, read by those who hold one.
+  alignas(64) std::shared_ptr<Submission> current_;
+  const Phase* phase_ = nullptr;
+
+  alignas(64) std::atomic<uint32_t> sleepers_ = 0;
+  std::atomic<uint32_t> wakeups_ = 0;
+  std::atomic<bool> stopping_ = false;
+
+  std::mutex mutex_;
+  std::deque<std::shared_ptr<Submission>> queue_;
+  bool idle_ = true;
+  std::string fault_;
+  std::atomic<uint32_t> pending_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace butter::cpu

@@ -1,0 +1,51 @@
+// The two dispatch modes that resolve arguments at load: argument tables and indirect streams.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <vector>
+
+#include "core/step_ring.h"
+#include "cpu/pool.h"
+#include "cpu/pso_cache.h"
+#include "cpu/submission.h"
+#include "hal/device.h"
+
+namespace butter::cpu {
+
+/// Pointers are resolved when the encoder is made, once for each slot of the step ring.
+/// argument_buffers writes every call of every step anew: step pointers, dims and grid.
+/// icb keeps the calls and patches only those with a dynamic dim.
+class TableEncoder : public Encoder {
+ public:
+  /// The arguments outlive the encoder.
+  TableEncoder(Device& device, Pool& pool, const Plan& plan, const PlanMemory& memory,
+               DispatchMode mode);
+
+  std::shared_ptr<Completion> submit(uint32_t slot) override;
+
+ private:
+  struct Stream {
+    std::shared_ptr<Submission> work;
+    std::vector<void*> buffers;
+    std::vector<uint32_t> scalars;
+  };
+
+  void resolve_buffers(Stream& stream, const Slice& step);
+  void lay_out(Stream& stream);
+  void write_step_pointers(Stream& stream, size_t call, const Slice& step);
+  void write_call(Stream& stream, size_t call, const Slice& step);
+
+  Device& device_;
+  Pool& pool_;
+  const Plan& plan_;
+  const PlanMemory& memory_;
+  const DispatchMode mode_;
+  std::vector<const CpuPipeline*> pipelines_;
+  std::vector<size_t> first_buffer_, first_scalar_;  // of each call
+  std::vector<uint32_t> rewritten_;                  // calls that change per step
+  std::vector<uint32_t> recounted_;                  // phases that hold one of them
+  std::array<Stream, kRing> streams_;
+};
+
+}  // namespace butter::cpu
