@@ -1,0 +1,516 @@
+"""GPU kernels as C-like text. SSA values become locals; what languages spell differently is in a `Dialect`.
+
+A lane is a thread, so values need no vectors and branches no masks. A value that the author named, or that is used
+more than once, gets a local; everything else is written where it is used.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from ..errors import IronError
+from ..exprs import Expr, c_code, evaluate
+from ..ir import COLLECTIVE, EFFECTS, GROUP_REDUCE, Block, Func, Op, Shared, Value
+from ..names import DTYPES, FLOATS
+from ..step_block import FIELDS
+
+WARP = 32
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<",
+    "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "land": "&&", "lor": "||",
+}  # fmt: skip
+# Longer expressions get a local, so that lines stay readable.
+LONGEST_INLINE = 60
+KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr "
+    "continue decltype default delete do double else enum explicit export extern false float for friend goto if "
+    "inline int long mutable namespace new not not_eq nullptr operator or or_eq private protected public register "
+    "requires return short signed sizeof static struct switch template this throw true try typedef typeid typename "
+    "union unsigned using virtual void volatile while xor xor_eq".split()
+)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """One C-like language. Templates take {0}, {1}, … for arguments and {type} for the result's type."""
+
+    types: dict[str, str]
+    ops: dict[str, str]  # by "kind.dtype" or "kind"; dtype is that of the first argument
+    casts: dict[tuple[str, str], str]  # (from, to), where plain `to(x)` is not right
+    helpers: dict[str, str]  # a function is written if its name is used; later ones may use earlier ones
+    ids: dict[str, str]  # how to get group_id, thread, lane, warp
+    reserved: frozenset[str]
+    shared: str
+    infinity: str
+    nan: str
+    signature: Callable[[Writer], list[str]]
+
+    def helper_text(self, body: str) -> str:
+        """The helpers that some text uses, directly or through other helpers."""
+        text, chosen = body, []
+        for name, code in reversed(self.helpers.items()):
+            if re.search(rf"\b{name}\b", text):
+                chosen.append(code)
+                text += code
+        return "\n".join(reversed(chosen))
+
+
+@dataclass
+class Code:
+    """An expression that has not been written yet; `loads` if it must not move past a store."""
+
+    text: str
+    compound: bool = False
+    loads: bool = False
+    product: bool = False  # a compound that binds tighter than + and -
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def operand(self) -> str:
+        return f"({self.text})" if self.compound else self.text
+
+    @property
+    def term(self) -> str:
+        return self.text if self.product else self.operand
+
+
+def scratch(func: Func) -> list[Shared]:
+    """Group memory that the reductions of a kernel need on a GPU, beside what it declares."""
+    sizes: dict[str, int] = {}
+    if func.group > WARP:
+        for op in func.body.walk():
+            if op.kind in GROUP_REDUCE or op.kind == "across_warps_sum":
+                dtype = accumulator(op.args[0].type or "f32")
+                count = func.group // (WARP if op.kind in GROUP_REDUCE else 1)
+                sizes[dtype] = max(count, sizes.get(dtype, 0))
+    return [Shared(f"scratch_{dtype}", dtype, (count,)) for dtype, count in sizes.items()]
+
+
+def accumulator(dtype: str) -> str:
+    """Lanes combine f16 and bf16 values in f32; small integers are words already."""
+    return "f32" if dtype in FLOATS else dtype
+
+
+@dataclass
+class Writer:
+    """Prints one function."""
+
+    func: Func
+    dialect: Dialect
+    table: bool = False  # parameters come through one pointer to a table
+    lines: list[str] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)  # ids, dims and "step" that the body mentions
+
+    def __post_init__(self) -> None:
+        self.depth, self.in_warps = 1, False
+        self.codes: dict[Value, Code] = {}
+        self.pending: dict[Value, Code] = {}
+        self.defs = {r: op for op in self.func.body.walk() for r in op.results}
+        self.uses: dict[Value, list[Block]] = {}
+        self._count(self.func.body)
+        self.taken = set(KEYWORDS | self.dialect.reserved)
+        f = self.func
+        self.names = {n: self.fresh(n) for n in [p.name for p in f.params] + f.dims + [c.name for c in f.consts]}
+        self.arrays = {s.name: self.fresh(s.name) for s in f.shared}
+
+    def _count(self, block: Block) -> None:
+        for op in block.ops:
+            for a in op.args:
+                self.uses.setdefault(a, []).append(block)
+            for inner in op.blocks:
+                self._count(inner)
+
+    # -- text -----------------------------------------------------------------------------------
+
+    def write(self) -> str:
+        self.block(self.func.body)
+        body, self.lines = self.lines, []
+        for s in [*self.func.shared, *scratch(self.func)]:
+            count = 1
+            for n in s.shape:
+                count *= n
+            name = self.arrays.get(s.name, s.name)
+            self.line(self.dialect.shared.format(type=self.dialect.types[s.dtype], name=name, count=count))
+        return "\n".join([*self.dialect.signature(self), *self.lines, *body, "}"]) + "\n"
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self.depth + text)
+
+    def fresh(self, name: str) -> str:
+        """A name nothing else has."""
+        unique, n = name if name not in KEYWORDS else name + "_", 1
+        while unique in self.taken:
+            unique, n = f"{name}_{n}", n + 1
+        self.taken.add(unique)
+        return unique
+
+    def type(self, v: Value) -> str:
+        return self.dialect.types[v.type or "i32"]
+
+    def use(self, name: str) -> str:
+        self.used.add(name)
+        return self.dialect.ids[name]
+
+    # -- values ---------------------------------------------------------------------------------
+
+    def code(self, v: Value) -> Code:
+        self.pending.pop(v, None)
+        return self.codes[v]
+
+    def text(self, v: Value) -> str:
+        return self.code(v).text
+
+    def bind(self, v: Value, code: Code, here: Block) -> None:
+        """Keep the expression for its only user, or give it a local."""
+        uses = self.uses.get(v, [])
+        if not uses:
+            return
+        named = v.name and code.compound
+        if len(uses) == 1 and uses[0] is here and not named and len(code.text) <= LONGEST_INLINE:
+            self.codes[v] = code
+            if code.loads:
+                self.pending[v] = code
+        else:
+            self.local(v, code)
+
+    def local(self, v: Value, code: Code) -> None:
+        name = self.fresh(v.name or "t")
+        self.line(f"const {self.type(v)} {name} = {code};")
+        self.codes[v] = Code(name)
+
+    def flush(self) -> None:
+        """Before memory changes, loads that wait for their user must happen."""
+        for v, code in list(self.pending.items()):
+            self.local(v, code)
+        self.pending.clear()
+
+    def variable(self, v: Value, init: str | None = None) -> str:
+        name = self.fresh(v.name or "t")
+        self.line(f"{self.type(v)} {name}" + (f" = {init};" if init is not None else ";"))
+        self.codes[v] = Code(name)
+        return name
+
+    # -- ops ------------------------------------------------------------------------------------
+
+    def block(self, block: Block) -> None:
+        for op in block.ops[:-1]:
+            self.op(op, block)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names made inside are free again after it."""
+        taken, self.depth = set(self.taken), self.depth + 1
+        yield
+        self.taken, self.depth = taken, self.depth - 1
+
+    def op(self, op: Op, here: Block) -> None:
+        handler = getattr(self, f"op_{op.kind}", None)
+        if handler is not None:
+            handler(op, here)
+            return
+        loads = any(self.code(a).loads for a in op.args)
+        if op.kind in COLLECTIVE:
+            code = self.collective(op)
+            self.flush()
+            self.local(op.result, code)
+            return
+        code = self.expression(op)
+        code.loads = loads
+        self.bind(op.result, code, here)
+
+    def expression(self, op: Op) -> Code:
+        """One op without effects over the texts of its arguments."""
+        args = [self.code(a) for a in op.args]
+        dtype, to = op.args[0].type or "", op.result.type or ""
+        template = self.dialect.ops.get(f"{op.kind}.{dtype}") or self.dialect.ops.get(op.kind)
+        if template is not None:
+            return self.fill(template, args, to)
+        if op.kind in INFIX:
+            a, b = (x.term if op.kind in ("add", "sub") else x.operand for x in args)
+            text = f"{a} {INFIX[op.kind]} {b}"
+            if _narrow(to):
+                return Code(f"{self.dialect.types[to]}({text})")
+            return Code(text, True, product=op.kind in ("mul", "div"))
+        if op.kind in ("neg", "lnot"):
+            text = ("-" if op.kind == "neg" else "!") + args[0].operand
+            return Code(f"{self.dialect.types[to]}({text})") if _narrow(to) else Code(text, True)
+        if op.kind == "select":
+            c, a, b = args
+            return Code(f"{c.operand} ? {a.operand} : {b.operand}", True)
+        if dtype in ("f16", "bf16"):  # functions exist for f32 only: compute there, round once
+            wide = [Code(self.cast(a, dtype, "f32")) for a in args]
+            template = self.dialect.ops.get(f"{op.kind}.f32")
+            if template is not None:
+                return Code(self.cast(self.fill(template, wide, "f32"), "f32", to))
+        raise IronError(f"this language has no {op.kind} of {dtype}", op.loc)
+
+    def fill(self, template: str, args: Iterable[Code], to: str) -> Code:
+        """`{0}` is an argument of a call or an index, `{0!s}` an operand that may need parentheses."""
+        texts = [a.text for a in args]
+        return Code(template.format(*texts, type=self.dialect.types[to]))
+
+    def cast(self, x: Code, source: str, to: str) -> str:
+        """Half types meet everything but f32 by way of f32."""
+        if source == to:
+            return x.text
+        if {source, to} & {"f16", "bf16"} and "f32" not in (source, to):
+            x, source = Code(self.cast(x, source, "f32")), "f32"
+        template = self.dialect.casts.get((source, to))
+        if template is not None:
+            return template.format(x.text)
+        if source == "f32" and _narrow(to):
+            x = Code(f"{self.dialect.types['i32']}({x})")
+        return f"{self.dialect.types[to]}({x})"
+
+    def op_cast(self, op: Op, here: Block) -> None:
+        x = self.code(op.args[0])
+        code = Code(self.cast(x, op.args[0].type or "", op.attrs["to"]), False, x.loads)
+        self.bind(op.result, code, here)
+
+    def op_bitcast(self, op: Op, here: Block) -> None:
+        x = self.code(op.args[0])
+        template = self.dialect.ops[f"bitcast.{op.args[0].type}.{op.attrs['to']}"]
+        code = self.fill(template, [x], op.attrs["to"])
+        code.loads = x.loads
+        self.bind(op.result, code, here)
+
+    def op_const(self, op: Op, here: Block) -> None:
+        self.codes[op.result] = self.literal(op.attrs["value"], op.result.type or "i32")
+
+    def op_dim(self, op: Op, here: Block) -> None:
+        self.codes[op.result] = Code(self.dim(op.attrs["name"]))
+
+    def op_arg(self, op: Op, here: Block) -> None:
+        self.used.add(op.attrs["name"])
+        self.codes[op.result] = Code(self.names[op.attrs["name"]])
+
+    def op_group_id(self, op: Op, here: Block) -> None:
+        axis = "xyz"[op.attrs["axis"]]
+        self.named(op.result, Code(f"{self.use('group_id')}.{axis}"))
+
+    def op_lane(self, op: Op, here: Block) -> None:
+        self.codes[op.result] = Code(self.use("lane"))
+
+    def op_warp_id(self, op: Op, here: Block) -> None:
+        self.codes[op.result] = Code(self.use("warp"))
+
+    def named(self, v: Value, code: Code) -> None:
+        if v.name and self.uses.get(v):
+            self.local(v, code)
+        else:
+            self.codes[v] = code
+
+    def dim(self, name: str) -> str:
+        self.used.add(name)
+        return self.names[name]
+
+    def literal(self, x: float | int | bool, dtype: str) -> Code:
+        if dtype == "bool":
+            return Code("true" if x else "false")
+        if dtype in FLOATS:
+            text = float_text(float(x), self.dialect.infinity, self.dialect.nan)
+            negative = text.startswith("-")
+            return Code(text, negative) if dtype == "f32" else Code(self.cast(Code(text), "f32", dtype))
+        if dtype == "i32" and x == -(2**31):
+            return Code("-2147483647 - 1", True)
+        return Code(f"{x}u" if dtype == "u32" else f"{x}", x < 0)
+
+    # -- memory ---------------------------------------------------------------------------------
+
+    def place(self, op: Op, index: list[Value]) -> str:
+        codes = [self.code(v) for v in index]
+        if "param" in op.attrs:
+            p = self.func.param(op.attrs["param"])
+            return f"{self.names[p.name]}[{self.offset(codes, p.shape)}]"
+        s = next(x for x in self.func.shared if x.name == op.attrs["name"])
+        return f"{self.arrays[s.name]}[{self.offset(codes, tuple(Expr('int', (n,)) for n in s.shape))}]"
+
+    def offset(self, index: list[Code], shape: tuple[Expr, ...]) -> str:
+        """Row-major; in 64 bits unless the tensor is known to be small."""
+        if len(index) == 1:
+            return index[0].text
+        small, size = all(s.op == "int" for s in shape), 1
+        if small:
+            for s in shape:
+                size *= evaluate(s, {})
+        names = {d: self.dim(d) for s in shape[1:] for d in s.names() if d != "WARP"} | {"WARP": f"{WARP}u"}
+        text = index[0].operand if small and size < 2**32 else f"size_t({index[0]})"
+        if index[0].text in ("0", "0u"):
+            text = ""
+        for i, extent in zip(index[1:], shape[1:], strict=True):
+            if text:
+                text = f"({text})" if " + " in text else text
+                text = f"{text} * {c_code(extent, names)}" if extent != Expr("int", (1,)) else text
+            if i.text not in ("0", "0u"):
+                text = f"{text} + {i.operand}" if text else i.operand
+        return text or "0"
+
+    def op_load(self, op: Op, here: Block) -> None:
+        source = self.storage(op)
+        place = Code(self.place(op, op.args))
+        self.bind(op.result, Code(self.cast(place, source, op.result.type or source), False, True), here)
+
+    op_shared_load = op_load
+
+    def op_store(self, op: Op, here: Block) -> None:
+        *index, v = op.args
+        place, to = self.place(op, index), self.storage(op)
+        value = self.cast(self.code(v), v.type or to, to)
+        self.flush()
+        self.line(f"{place} = {value};")
+
+    op_shared_store = op_store
+
+    def storage(self, op: Op) -> str:
+        if "param" in op.attrs:
+            return self.func.param(op.attrs["param"]).dtype
+        return next(s.dtype for s in self.func.shared if s.name == op.attrs["name"])
+
+    def op_step(self, op: Op, here: Block) -> None:
+        self.used.add("step")
+        word, dtype = FIELDS[op.attrs["field"]]
+        code = Code(f"step_block[{word}]")
+        if dtype != "u32":
+            code = self.fill(self.dialect.ops[f"bitcast.u32.{dtype}"], [code], dtype)
+        self.bind(op.result, Code(code.text, True, self.func.writes_step), here)
+
+    def op_step_store(self, op: Op, here: Block) -> None:
+        self.used.add("step")
+        word, dtype = FIELDS[op.attrs["field"]]
+        value = self.code(op.args[0])
+        if dtype != "u32":
+            value = self.fill(self.dialect.ops[f"bitcast.{dtype}.u32"], [value], "u32")
+        self.flush()
+        self.line(f"step_block[{word}] = {value};")
+
+    def op_barrier(self, op: Op, here: Block) -> None:
+        self.flush()
+        shared_only = all(p.kind != "inout" for p in self.func.params)
+        self.line(self.dialect.ops["barrier" if shared_only else "barrier.device"] + ";")
+
+    # -- across lanes ---------------------------------------------------------------------------
+
+    def collective(self, op: Op) -> Code:
+        dtype = op.args[0].type or ""
+        wide = accumulator(dtype)
+        args = [Code(self.cast(self.code(op.args[0]), dtype, wide)), *(self.code(a) for a in op.args[1:])]
+        if op.kind in GROUP_REDUCE or op.kind == "across_warps_sum":
+            warps = f"{self.func.group // WARP}u"
+            args += [Code(f"scratch_{wide}"), Code(self.use("lane")), Code(self.use("warp")), Code(warps)]
+        return Code(self.cast(self.fill(self.dialect.ops[op.kind], args, wide), wide, dtype))
+
+    # -- control flow ---------------------------------------------------------------------------
+
+    def op_return_if(self, op: Op, here: Block) -> None:
+        cond = self.text(op.args[0])
+        self.flush()
+        self.line(f"if ({cond}) return;")
+
+    def op_if(self, op: Op, here: Block) -> None:
+        cond = self.text(op.args[0])
+        self.flush()
+        then, other = op.blocks
+        plain_else = len(other.ops) == 1
+        for i, r in enumerate(op.results):
+            if r in self.uses:
+                self.variable(r, self.text(other.ops[-1].args[i]) if plain_else else None)
+        self.line(f"if ({cond}) {{")
+        self.branch(op, then)
+        if not plain_else:
+            self.line("} else {")
+            self.branch(op, other)
+        self.line("}")
+
+    def branch(self, op: Op, block: Block) -> None:
+        with self.scope():
+            self.block(block)
+            # Results are new variables, so no assignment disturbs a later one.
+            for r, y in zip(op.results, block.ops[-1].args, strict=True):
+                if r in self.uses:
+                    self.line(f"{self.codes[r]} = {self.text(y)};")
+            self.pending.clear()
+
+    def op_for(self, op: Op, here: Block) -> None:
+        header = self.header(op)
+        body = op.blocks[0]
+        iv, carried = body.params[0], body.params[1:]
+        inits = [self.text(a) for a in op.args[3:]]
+        self.flush()
+        for p, init in zip(carried, inits, strict=True):
+            self.variable(p, init)
+        was_in_warps, self.in_warps = self.in_warps, self.in_warps or op.attrs["kind"] == "warps"
+        with self.scope():
+            name = self.fresh(iv.name or "i")
+            self.codes[iv] = Code(name)
+            self.lines.append("  " * (self.depth - 1) + header.format(type=self.type(iv), i=name))
+            self.block(body)
+            self.assign(carried, body.ops[-1].args)
+        self.in_warps = was_in_warps
+        self.line("}")
+        for r, p in zip(op.results, carried, strict=True):
+            self.codes[r] = self.codes[p]
+
+    def header(self, op: Op) -> str:
+        kind = op.attrs["kind"]
+        start, stop, step = (self.code(a) for a in op.args[:3])
+        warps = self.func.group // WARP
+        share, width = {
+            "range": (None, 1),
+            "warps": ("warp", warps),
+            "lanes": ("lane", WARP) if self.in_warps else ("thread", self.func.group),
+        }[kind]
+        stride = self.defs[op.args[2]].attrs["value"] if self.defs[op.args[2]].kind == "const" else None
+        first, advance = start.text, step.operand
+        if share is not None:
+            mine = self.use(share) if stride == 1 else f"{self.use(share)} * {step.operand}"
+            first = mine if start.text in ("0", "0u") else f"{start.operand} + {mine}"
+            advance = f"{width * stride}u" if stride is not None else f"{width}u * {step.operand}"
+        move = "++{i}" if advance in ("1", "1u") else f"{{i}} += {advance}"
+        return f"for ({{type}} {{i}} = {first}; {{i}} < {stop.operand}; {move}) {{{{"
+
+    def assign(self, variables: list[Value], values: list[Value]) -> None:
+        """All at once: a value may mention a variable that is assigned before it."""
+        pairs = [
+            (self.codes[p].text, self.text(y), p)
+            for p, y in zip(variables, values, strict=True)
+            if self.codes[y].text != self.codes[p].text
+        ]
+        self.pending.clear()
+        for i, (name, _, p) in enumerate(pairs):
+            if any(re.search(rf"\b{name}\b", text) for _, text, _ in pairs[i + 1 :]):
+                break
+        else:
+            for name, text, _ in pairs:
+                self.line(f"{name} = {text};")
+            return
+        news = [self.fresh(f"next_{name}") for name, _, _ in pairs]
+        for new, (_, text, p) in zip(news, pairs, strict=True):
+            self.line(f"const {self.type(p)} {new} = {text};")
+        for new, (name, _, _) in zip(news, pairs, strict=True):
+            self.line(f"{name} = {new};")
+
+
+def _narrow(dtype: str) -> bool:
+    """C computes these as int."""
+    return DTYPES.get(dtype, 4) < 4 and dtype not in FLOATS
+
+
+def float_text(x: float, infinity: str, nan: str) -> str:
+    """The shortest decimal that reads back as the same f32."""
+    import struct
+
+    if x != x:
+        return nan
+    if abs(x) > 3.4028235677973366e38:
+        return infinity if x > 0 else f"-{infinity}"
+    want = struct.pack("<f", x)
+    text = next(t for p in range(1, 18) if struct.pack("<f", float(t := f"{x:.{p}g}")) == want)
+    return text + ("f" if "." in text or "e" in text else ".0f")
+
+
+assert {"store", "barrier"} <= set(EFFECTS)
