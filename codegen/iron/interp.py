@@ -19,7 +19,7 @@ from .errors import IronError
 from .interp_memory import SharedMemory, TensorMemory, bind
 from .ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
 from .names import FLOATS
-from .step import FIELDS
+from .step_block import FIELDS
 
 
 def run(

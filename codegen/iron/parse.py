@@ -17,7 +17,7 @@ from .errors import IronError, Loc
 from .ir import Block, Func, Op, Value
 from .lang import Builtin, DType, Inline, Kernel, TypeVar
 from .names import DTYPES, symbol
-from .step import FIELDS
+from .step_block import FIELDS
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "div", ast.Mod: "mod",
@@ -215,6 +215,8 @@ class Parser:
                         f"{name} is a tensor parameter",
                         f"write its elements: {name}[i] = …",
                     )
+                if isinstance(x, Value) and not x.name:
+                    x.name = name
                 self.env[name] = x
             case ast.Tuple(elts=elts):
                 if not isinstance(x, (tuple, list)) or len(x) != len(elts):
@@ -283,9 +285,14 @@ class Parser:
                     "unroll needs numbers known at build time",
                     "use statics=, or range(…)",
                 )
+            before = self.env.get(node.target.id)
             for j in range(start, stop, stride):
                 self.env[node.target.id] = j
                 self.statements(node.body)
+            # Outer loops must not carry the index as if it were a variable.
+            self.env.pop(node.target.id, None)
+            if before is not None:
+                self.env[node.target.id] = before
             return
         if name == "lanes" and self.in_lanes:
             raise self.fail(node.iter, "lanes loops cannot be nested")
@@ -422,6 +429,8 @@ class Parser:
                 return self.emit(
                     "select", cond, self.value(x, node), self.value(y, node), node=node
                 )
+            case ast.Subscript(value=base, slice=ast.Slice(lower=low, upper=high, step=None)):
+                return self.part(node, self.expression(base), low, high)
             case ast.Subscript(value=base, slice=index):
                 return self.load(node, self.expression(base), self.indices(index))
             case ast.Call():
@@ -464,12 +473,14 @@ class Parser:
         raise self.fail(node, f"no attribute {attr}")
 
     def binary(self, node: ast.AST, op: ast.AST, a: Any, b: Any) -> Any:
-        if type(op) not in BINARY:
+        if type(op) not in BINARY and not isinstance(op, ast.Pow):
             raise self.fail(
                 node, f"operator {type(op).__name__} is not part of the kernel language"
             )
         if not isinstance(a, Value) and not isinstance(b, Value):
             return _python(op, a, b)
+        if isinstance(op, ast.Pow):
+            raise self.fail(node, "** is only for numbers known at build time", "multiply, or use exp and log")
         kind = BINARY[type(op)]
         return self.emit(kind, self.value(a, node), self.value(b, node), node=node,
                          **({"floor": True} if isinstance(op, ast.FloorDiv) else {}))  # fmt: skip
@@ -509,6 +520,12 @@ class Parser:
                     "shared_load", *(self.value(i, node) for i in index), node=node, name=s.name
                 )
         raise self.fail(node, "only tensors, shared memory and register arrays can be indexed")
+
+    def part(self, node: ast.Subscript, base: Any, low: ast.expr | None, high: ast.expr | None) -> Array:
+        bounds = [None if b is None else self.expression(b) for b in (low, high)]
+        if not isinstance(base, Array) or not all(b is None or isinstance(b, int) for b in bounds):
+            raise self.fail(node, "only register arrays can be sliced, with bounds known at build time")
+        return Array(base[slice(*bounds)])
 
     def call(self, node: ast.Call) -> Any:
         if node.keywords:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..errors import IronError
 from ..exprs import c_code
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
-from ..step import FIELDS
+from ..step_block import FIELDS
 
 SCALAR = {"f32": "float", "f16": "float", "bf16": "float", "i32": "int32_t", "u32": "uint32_t", "bool": "bool",
           "i8": "int32_t", "i16": "int32_t", "u8": "uint32_t", "u16": "uint32_t"}  # fmt: skip

@@ -7,7 +7,7 @@ meets u32 silently. Loads of i8/i16 give i32 and of u8/u16 give u32: small integ
 from ..errors import IronError
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
 from ..names import FLOATS
-from ..step import FIELDS
+from ..step_block import FIELDS
 
 WIDE = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
 SMALL = tuple(WIDE)

@@ -1,0 +1,191 @@
+"""Scaled dot-product attention over a key-interleaved cache.
+
+Keys lie as [Hkv, P // WARP, D, WARP]: WARP neighbouring keys share one load, so scores come out one key per lane and
+the softmax needs no shuffles. Values lie as [Hkv, P, D]: there the lanes walk D. Scores, softmax and sums are f32.
+"""
+
+from iron import Const, In, InOut, K, Out, T, WARP, array, barrier, dim, exp, f32, group, inline, kernel, lane, lanes
+from iron import shared, step, u32, unroll, warps  # isort: skip
+
+CACHED = [{"T": "f32", "K": k} for k in ("f32", "f16", "bf16")] + [{"T": t, "K": t} for t in ("f16", "bf16")]
+CHUNK = 256  # keys whose scores are held at once
+MAX_D = 256
+LOWEST = -3.0e38  # below every score; stands for minus infinity without its NaNs
+
+
+@inline
+def score_pair(kc, hkv, pair, q, count, d_end):
+    """Scores of 2*WARP keys for `count` queries: [2*count] values, first block first."""
+    s = array(f32, 2 * count)
+    for d in range(d_end):
+        k0, k1 = f32(kc[hkv, 2 * pair, d, lane()]), f32(kc[hkv, 2 * pair + 1, d, lane()])
+        for h in unroll(count):
+            s[2 * h] += q[h, d] * k0
+            s[2 * h + 1] += q[h, d] * k1
+    return s
+
+
+@inline
+def chunk_softmax(score, h, count, top):
+    """Turn one row of scores into weights: (new maximum, factor for what was summed before, sum of the weights)."""
+    best = f32(LOWEST)
+    for t in lanes(count):
+        best = max(best, score[h, t])
+    new = max(top, group.max(best))
+    total = f32(0)
+    for t in lanes(count):
+        s = score[h, t]
+        p = exp(s - new) if s > LOWEST else f32(0)
+        score[h, t] = p
+        total += p
+    return new, exp(top - new), group.sum(total)
+
+
+@inline
+def add_values(sums, score, shrink, vc, hkv, start, count, heads, d_end):
+    """sums[h] = sums[h] * shrink[h] + the weighted values of one chunk."""
+    for d in lanes(d_end):
+        acc = array(f32, heads)
+        for h in unroll(heads):
+            acc[h] = sums[h, d] * shrink[h]
+        for t in range(count):
+            v = f32(vc[hkv, start + t, d])
+            for h in unroll(heads):
+                acc[h] += score[h, t] * v
+        for h in unroll(heads):
+            sums[h, d] = acc[h]
+
+
+@kernel(
+    grid=("H // QH", "splits"), group=128, types=CACHED, statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
+    where=["H % Hkv == 0", "H // Hkv % QH == 0", "P % 64 == 0", "D <= 256"],
+    bytes="2 * Hkv * P * D", flops="4 * H * P * D",
+)  # fmt: skip
+def sdpa_decode(
+    q: In[T, "H", "D"],
+    kc: In[K, "Hkv", "P // WARP", "D", "WARP"],
+    vc: In[K, "Hkv", "P", "D"],
+    part: Out[f32, "splits", "H", "D"],
+    stat: Out[f32, "splits", "H", 2],
+    scale: Const[f32],
+):
+    """One row against the cache, the KV axis in `step.splits` parts: sums not yet divided, and (max, sum) of each.
+
+    The QH query heads of a group share every key and value that is read.
+    """
+    split, head = group.id(1), group.id(0) * QH
+    if split >= step.splits:
+        return
+    hkv, d_end = head // (dim("H") // dim("Hkv")), dim("D")
+    span = (step.kv_len + step.splits - 1) // step.splits
+    span = (span + 2 * WARP - 1) // (2 * WARP) * (2 * WARP)
+    first = split * span
+    last = min(first + span, step.kv_len)
+
+    query, score, sums = shared(f32, QH, MAX_D), shared(f32, QH, CHUNK), shared(f32, QH, MAX_D)
+    for h in unroll(QH):
+        for d in lanes(d_end):
+            query[h, d] = f32(q[head + h, d]) * scale
+            sums[h, d] = f32(0)
+    barrier()
+
+    top, mass = array(f32, QH), array(f32, QH)
+    for h in unroll(QH):
+        top[h] = f32(LOWEST)
+    for start in range(first, last, CHUNK):
+        count = min(last - start, u32(CHUNK))
+        for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
+            s = score_pair(kc, hkv, start // (2 * WARP) + pair, query, QH, d_end)
+            for h in unroll(QH):
+                for half in unroll(2):
+                    at = (2 * pair + half) * WARP + lane()
+                    score[h, at] = s[2 * h + half] if at < count else f32(LOWEST)
+        barrier()
+        shrink = array(f32, QH)
+        for h in unroll(QH):
+            top[h], shrink[h], total = chunk_softmax(score, h, count, top[h])
+            mass[h] = mass[h] * shrink[h] + total
+        barrier()
+        add_values(sums, score, shrink, vc, hkv, start, count, QH, d_end)
+        barrier()
+
+    for h in unroll(QH):
+        for d in lanes(d_end):
+            part[split, head + h, d] = sums[h, d]
+        stat[split, head + h, 0] = top[h]
+        stat[split, head + h, 1] = mass[h]
+
+
+@kernel(grid="H", group=32, types={"T": ["f32", "f16", "bf16"]})
+def sdpa_combine(part: In[f32, "splits", "H", "D"], stat: In[f32, "splits", "H", 2], out: Out[T, "H", "D"]):
+    """Join the parts of sdpa_decode: each weighs exp(its max - the overall max)."""
+    head = group.id(0)
+    top = f32(LOWEST)
+    for s in range(step.splits):
+        top = max(top, stat[s, head, 0])
+    mass = f32(0)
+    for s in range(step.splits):
+        mass += stat[s, head, 1] * exp(stat[s, head, 0] - top)
+    for d in lanes(dim("D")):
+        acc = f32(0)
+        for s in range(step.splits):
+            acc += part[s, head, d] * exp(stat[s, head, 0] - top)
+        out[head, d] = T(acc / mass)
+
+
+ROWS = 4  # queries of one head that share every key and value
+
+
+@kernel(
+    grid=("ceildiv(rows, 4)", "H"), group=128, types=CACHED,
+    where=["H % Hkv == 0", "P % 64 == 0", "D <= 256"], bytes="4 * rows * H * D", flops="2 * rows * H * P * D",
+)  # fmt: skip
+def sdpa_prefill(
+    q: In[T, "rows", "H", "D"],
+    kc: In[K, "Hkv", "P // WARP", "D", "WARP"],
+    vc: In[K, "Hkv", "P", "D"],
+    out: Out[T, "rows", "H", "D"],
+    scale: Const[f32],
+):
+    """Causal attention of many rows, flash style: never more than CHUNK scores per row at once.
+
+    Row r stands at position step.pos + r and sees the keys up to itself, which are already in the cache.
+    """
+    r0, head = group.id(0) * ROWS, group.id(1)
+    if r0 >= step.rows:
+        return
+    hkv, d_end = head // (dim("H") // dim("Hkv")), dim("D")
+    last = min(step.pos + r0 + ROWS, step.pos + step.rows)
+
+    query, score, sums = shared(f32, ROWS, MAX_D), shared(f32, ROWS, CHUNK), shared(f32, ROWS, MAX_D)
+    for r in unroll(ROWS):
+        row = min(r0 + r, step.rows - 1)
+        for d in lanes(d_end):
+            query[r, d] = f32(q[row, head, d]) * scale
+            sums[r, d] = f32(0)
+    barrier()
+
+    top, mass = array(f32, ROWS), array(f32, ROWS)
+    for r in unroll(ROWS):
+        top[r] = f32(LOWEST)
+    for start in range(0, last, CHUNK):
+        count = min(last - start, u32(CHUNK))
+        for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
+            s = score_pair(kc, hkv, start // (2 * WARP) + pair, query, ROWS, d_end)
+            for r in unroll(ROWS):
+                for half in unroll(2):
+                    at = (2 * pair + half) * WARP + lane()
+                    score[r, at] = s[2 * r + half] if start + at <= step.pos + r0 + r else f32(LOWEST)
+        barrier()
+        shrink = array(f32, ROWS)
+        for r in unroll(ROWS):
+            top[r], shrink[r], total = chunk_softmax(score, r, count, top[r])
+            mass[r] = mass[r] * shrink[r] + total
+        barrier()
+        add_values(sums, score, shrink, vc, hkv, start, count, ROWS, d_end)
+        barrier()
+
+    for r in unroll(ROWS):
+        if r0 + r < step.rows:
+            for d in lanes(d_end):
+                out[r0 + r, head, d] = T(sums[r, d] / mass[r])

@@ -1,0 +1,96 @@
+"""Matrix times one vector (or a few, one group each): out[row, j] = sum_i w[j, i] * x[row, i]."""
+
+from iron import In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll, warps
+from iron import WARP  # isort: skip
+from packing import FORMATS, code_words, group_bias
+
+DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")] + [{"T": t, "W": t} for t in ("f16", "bf16")]
+QUANTIZED = {"T": ["f32", "f16", "bf16"]}
+ROWS = 4  # rows of w per group: four independent sums hide the latency of the multiply-add
+
+
+@kernel(grid=("ceildiv(n, 4)", "rows"), group=32, types=DENSE, flops="2 * rows * n * k")
+def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
+    """Lanes share the columns; sums are kept in f32."""
+    first, row, n = group.id(0) * ROWS, group.id(1), dim("n")
+
+    at = array(u32, ROWS)
+    for r in unroll(ROWS):
+        at[r] = min(first + r, n - 1)
+    total = array(f32, ROWS)
+    for i in lanes(dim("k")):
+        v = f32(x[row, i])
+        for r in unroll(ROWS):
+            total[r] += f32(w[at[r], i]) * v
+
+    for r in unroll(ROWS):
+        s = group.sum(total[r])
+        if first + r < n:
+            out[row, first + r] = T(s)
+
+
+@kernel(
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, statics=FORMATS,
+    where="k % G == 0", flops="2 * rows * n * k",
+)  # fmt: skip
+def gemv_q(
+    x: In[T, "rows", "k"],
+    codes: In[u32, "ceildiv(n, WARP)", "k // G", "G * bits // 32", "WARP"],
+    scales: In[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+    biases: In[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+    out: Out[T, "rows", "n"],
+):
+    """Exact: weights are decoded to f32 and meet the activations unrounded. One row per lane."""
+    tile, row = group.id(0), group.id(1)
+
+    total = array(f32, 4)
+    for b in warps(dim("k") // G):
+        scale = f32(scales[tile, b, lane()])
+        bias = group_bias(scales, biases, tile, b, bits, SYM)
+        words = code_words(codes, tile, b, bits, G)
+        for w in unroll(G // 4):
+            for j in unroll(4):
+                value = f32((words[w] >> (8 * j)) & 255) * scale + bias
+                total[j] += value * f32(x[row, b * G + (4 * w + j)])
+
+    s = group.across_warps_sum((total[0] + total[1]) + (total[2] + total[3]))
+    at = tile * WARP + lane()
+    if at < dim("n"):
+        out[row, at] = T(s)
+
+
+@kernel(
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, statics=FORMATS,
+    where="k % G == 0", flops="2 * rows * n * k",
+)  # fmt: skip
+def gemv_qi8(
+    xq: In[u32, "rows", "k // 4"],
+    qs: In[f32, "rows", "k // min(G, 32)"],
+    qm: In[f32, "rows", "k // min(G, 32)"],
+    codes: In[u32, "ceildiv(n, WARP)", "k // G", "G * bits // 32", "WARP"],
+    scales: In[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+    biases: In[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+    out: Out[T, "rows", "n"],
+):
+    """Fast: activations in int8 blocks (quantize.py). qs scales a block, qm is qs times the sum of its codes."""
+    tile, row = group.id(0), group.id(1)
+    block = min(G, 32)
+
+    total, shift = f32(0), f32(0)
+    for b in warps(dim("k") // G):
+        words = code_words(codes, tile, b, bits, G)
+        x = array(u32, G // 4)
+        for w in unroll(G // 4):
+            x[w] = xq[row, b * (G // 4) + w]
+        s, m = f32(0), f32(0)
+        for p in unroll(G // block):
+            lo, hi = p * block // 4, (p + 1) * block // 4
+            s += f32(dot_u8i8(words[lo:hi], x[lo:hi], bits)) * qs[row, b * (G // block) + p]
+            m += qm[row, b * (G // block) + p]
+        total += s * f32(scales[tile, b, lane()])
+        shift += m * group_bias(scales, biases, tile, b, bits, SYM)
+
+    s = group.across_warps_sum(total + shift)
+    at = tile * WARP + lane()
+    if at < dim("n"):
+        out[row, at] = T(s)

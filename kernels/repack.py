@@ -1,0 +1,218 @@
+"""Stored quantized matrices to the tile layout of packing.py, once at load.
+
+GGUF block formats: https://github.com/ggml-org/ggml, docs/gguf.md. `raw` is the file's bytes as u16 and `half` the same
+bytes as f16; `order[r]` is the stored row that becomes row r. One block of one tile per group, one row per lane.
+Rows beyond n, which only fill the last tile, get scale 0.
+"""
+
+from iron import WARP, In, Out, T, array, dim, f16, f32, group, i32, inline, kernel, lane, u16, u32, unroll
+
+
+TILES = "ceildiv(n, WARP)"
+
+
+@inline
+def source_row(order, tile, n):
+    """The stored row of this lane; the last one stands in beyond the end."""
+    return order[min(tile * WARP + lane(), n - 1)]
+
+
+@inline
+def pair(raw, row, at):
+    """Two neighbouring halves as one word."""
+    return u32(raw[row, at]) | (u32(raw[row, at + 1]) << 16)
+
+
+@inline
+def is_row(tile, n):
+    return tile * WARP + lane() < n
+
+
+@kernel(grid=("k // 32", TILES), group=32, where="k % 32 == 0")
+def repack_q4_0(
+    raw: In[u16, "stored", "k // 32 * 9"],
+    half: In[f16, "stored", "k // 32 * 9"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 4, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+):
+    """Q4_0: f16 d, 16 bytes; value = (code - 8) * d: bits 4, G 32, SYM."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row = source_row(order, tile, n)
+    scales[tile, b, lane()] = half[row, b * 9] if is_row(tile, n) else f16(0)
+    for w in unroll(4):
+        codes[tile, b, w, lane()] = pair(raw, row, b * 9 + (1 + 2 * w))
+
+
+@kernel(grid=("k // 32", TILES), group=32, where="k % 32 == 0")
+def repack_q4_1(
+    raw: In[u16, "stored", "k // 32 * 10"],
+    half: In[f16, "stored", "k // 32 * 10"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 4, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+    biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+):
+    """Q4_1: f16 d, f16 m, 16 bytes; value = code*d + m: bits 4, G 32."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row = source_row(order, tile, n)
+    scales[tile, b, lane()] = half[row, b * 10] if is_row(tile, n) else f16(0)
+    biases[tile, b, lane()] = half[row, b * 10 + 1] if is_row(tile, n) else f16(0)
+    for w in unroll(4):
+        codes[tile, b, w, lane()] = pair(raw, row, b * 10 + (2 + 2 * w))
+
+
+@kernel(grid=("k // 32", TILES), group=32, where="k % 32 == 0")
+def repack_q8_0(
+    raw: In[u16, "stored", "k // 32 * 17"],
+    half: In[f16, "stored", "k // 32 * 17"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 8, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+):
+    """Q8_0: f16 d, 32 signed bytes; value = q*d: bits 8, G 32, SYM, code = q + 128."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row = source_row(order, tile, n)
+    scales[tile, b, lane()] = half[row, b * 17] if is_row(tile, n) else f16(0)
+    for w in unroll(8):
+        codes[tile, b, w, lane()] = pair(raw, row, b * 17 + (1 + 2 * w)) ^ 0x80808080
+
+
+@inline
+def k_scale(raw, row, at, j):
+    """The 6-bit (scale, minimum) of sub-block j of a Q4_K or Q5_K block, whose 12 packed bytes start at half `at`."""
+    low = u32(raw[row, at + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 0-3
+    mid = u32(raw[row, at + 2 + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 4-7
+    top = u32(raw[row, at + 4 + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 8-11
+    if j < 4:
+        scale, least = low & 63, mid & 63
+    else:
+        scale, least = (top & 15) | ((low >> 6) << 4), (top >> 4) | ((mid >> 6) << 4)
+    return scale, least
+
+
+@inline
+def nibbles(word, high):
+    """Four codes from the low or the high halves of four bytes."""
+    return (word >> (4 * high)) & 0x0F0F0F0F
+
+
+@kernel(grid=("k // 256", TILES), group=32, where="k % 256 == 0")
+def repack_q4_k(
+    raw: In[u16, "stored", "k // 256 * 72"],
+    half: In[f16, "stored", "k // 256 * 72"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 4, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+    biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+):
+    """Q4_K: f16 d, f16 dmin, 8 x 6-bit (scale, min), 128 bytes; value = code*(d*sc) - dmin*m: bits 4, G 32.
+
+    Both factors are rounded to f16, which the file's own d and dmin already are.
+    """
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row, base = source_row(order, tile, n), b * 72
+    d = f32(half[row, base]) if is_row(tile, n) else f32(0)
+    least = f32(half[row, base + 1]) if is_row(tile, n) else f32(0)
+    for j in unroll(8):
+        sc, m = k_scale(raw, row, base + 2, j)
+        scales[tile, b * 8 + j, lane()] = f16(d * f32(sc))
+        biases[tile, b * 8 + j, lane()] = f16(-(least * f32(m)))
+        for w in unroll(4):
+            at = base + (8 + j // 2 * 16 + 2 * w)
+            low, high = nibbles(pair(raw, row, at), j % 2), nibbles(pair(raw, row, at + 8), j % 2)
+            codes[tile, b * 8 + j, w, lane()] = low | (high << 4)
+
+
+@kernel(grid=("k // 256", TILES), group=32, where="k % 256 == 0")
+def repack_q5_k(
+    raw: In[u16, "stored", "k // 256 * 88"],
+    half: In[f16, "stored", "k // 256 * 88"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 8, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+    biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
+):
+    """Q5_K: as Q4_K with a fifth bit per code in 32 more bytes; kept as 8-bit codes: bits 8, G 32."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row, base = source_row(order, tile, n), b * 88
+    d = f32(half[row, base]) if is_row(tile, n) else f32(0)
+    least = f32(half[row, base + 1]) if is_row(tile, n) else f32(0)
+    for j in unroll(8):
+        sc, m = k_scale(raw, row, base + 2, j)
+        scales[tile, b * 8 + j, lane()] = f16(d * f32(sc))
+        biases[tile, b * 8 + j, lane()] = f16(-(least * f32(m)))
+        for w in unroll(8):
+            fifth = (pair(raw, row, base + (8 + 2 * w)) >> j) & 0x01010101
+            low = nibbles(pair(raw, row, base + (24 + j // 2 * 16 + 2 * w)), j % 2)
+            codes[tile, b * 8 + j, w, lane()] = low | (fifth << 4)
+
+
+@inline
+def signed_byte(raw, row, at, i):
+    """Byte i of the halves that start at `at`, as a number of -128 to 127."""
+    byte = u32(raw[row, at + i // 2]) >> (8 * (i % 2)) & 255
+    return f32((i32(byte) ^ 128) - 128)
+
+
+@kernel(grid=("k // 256", TILES), group=32, where="k % 256 == 0")
+def repack_q6_k(
+    raw: In[u16, "stored", "k // 256 * 105"],
+    half: In[f16, "stored", "k // 256 * 105"],
+    order: In[u32, "n"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 16", 4, "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
+    biases: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
+):
+    """Q6_K: 128 bytes of low nibbles, 64 of high pairs, 16 signed scales, f16 d; value = d*sc*(code - 32): G 16."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row, base = source_row(order, tile, n), b * 105
+    d = f32(half[row, base + 104]) if is_row(tile, n) else f32(0)
+    for g in unroll(16):
+        part, quarter, odd = g // 8, g % 8 // 2, g % 2  # 128 codes, 32 of them, 16 of these
+        scale = d * signed_byte(raw, row, base + 96, g)
+        scales[tile, b * 16 + g, lane()] = f16(scale)
+        biases[tile, b * 16 + g, lane()] = f16(scale * f32(-32))
+        for w in unroll(4):
+            low_at = base + (part * 32 + quarter % 2 * 16 + odd * 8 + 2 * w)
+            high_at = base + (64 + part * 16 + odd * 8 + 2 * w)
+            low = nibbles(pair(raw, row, low_at), quarter // 2)
+            high = (pair(raw, row, high_at) >> (2 * quarter)) & 0x03030303
+            codes[tile, b * 16 + g, w, lane()] = low | (high << 4)
+
+
+AFFINE = [{"bits": b, "G": g} for b in (4, 8) for g in (32, 64, 128)]
+
+
+@kernel(grid=("k // G", TILES), group=32, types={"T": ["f32", "f16", "bf16"]}, statics=AFFINE, where="k % G == 0")
+def repack_affine(
+    packed: In[u32, "n", "k * bits // 32"],
+    scale: In[T, "n", "k // G"],
+    bias: In[T, "n", "k // G"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // G", "G * bits // 32", "WARP"],
+    scales: Out[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+    biases: Out[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
+):
+    """MLX affine: codes in order from the low bits of each word, scales and biases per group (rounded to f16)."""
+    b, tile, n = group.id(0), group.id(1), dim("n")
+    row = min(tile * WARP + lane(), n - 1)
+    scales[tile, b, lane()] = f16(f32(scale[row, b])) if is_row(tile, n) else f16(0)
+    biases[tile, b, lane()] = f16(f32(bias[row, b])) if is_row(tile, n) else f16(0)
+    base = b * (G * bits // 32)
+    if bits == 8:
+        for w in unroll(G // 4):
+            codes[tile, b, w, lane()] = packed[row, base + w]
+    else:
+        for w in unroll(G // 8):
+            low, high = spread(packed, row, base, 4 * w), spread(packed, row, base, G // 2 + 4 * w)
+            codes[tile, b, w, lane()] = low | (high << 4)
+
+
+@inline
+def spread(packed, row, base, first):
+    """Four neighbouring 4-bit codes, one per byte; `first` is a multiple of four."""
+    word = packed[row, base + first // 8] >> (first % 8 * 4)
+    out = array(u32, 1)
+    for j in unroll(4):
+        out[0] = out[0] | (((word >> (4 * j)) & 15) << (8 * j))
+    return out[0]
