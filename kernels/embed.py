@@ -1,0 +1,55 @@
+"""Rows of an embedding table. An id outside the vocabulary gives a row of NaN: loud, and never a stray read."""
+
+from iron import In, Out, T, W, WARP, dim, f16, f32, group, i32, kernel, lanes, u32
+
+DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
+DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
+# SYM=1 is what the formats with a scale and no bias need: 4-bit and 8-bit blocks of 32, 8-bit groups of 16.
+AFFINE = [{"bits": b, "G": g, "SYM": 0} for b in (4, 8) for g in (16, 32, 64, 128)]
+AFFINE += [{"bits": b, "G": g, "SYM": 1} for b in (4, 8) for g in (16, 32)]
+CHUNK = 1024
+GRID = ("ceildiv(n, 1024)", "rows")
+NAN = float("nan")
+
+
+@kernel(grid=GRID, group=256, types=DENSE, bytes="rows * (n * 8 + 4)")
+def gather(table: In[W, "vocab", "n"], ids: In[i32, "rows"], out: Out[T, "rows", "n"]):
+    """out[row] = table[ids[row]]."""
+    row, start = group.id(1), group.id(0) * CHUNK
+    token = ids[row]
+    known = token >= 0 and u32(token) < dim("vocab")
+    place = u32(token) if known else u32(0)
+    for i in lanes(start, min(start + CHUNK, dim("n"))):
+        v = f32(table[place, i])
+        out[row, i] = T(v if known else NAN)
+
+
+@kernel(grid=GRID, group=256, types={"T": ["f32", "f16", "bf16"]}, statics=AFFINE, where="n % G == 0",
+        bytes="rows * (n * bits // 8 + n // G * 4 + n * 4 + 4)", flops="2 * rows * n")  # fmt: skip
+def gather_q(
+    codes: In[u32, "ceildiv(vocab, WARP)", "n // G", "G * bits // 32", "WARP"],
+    scales: In[f16, "ceildiv(vocab, WARP)", "n // G", "WARP"],
+    biases: In[f16, "ceildiv(vocab, WARP)", "n // G", "WARP"],
+    ids: In[i32, "rows"],
+    out: Out[T, "rows", "n"],
+):
+    """Rows of a table of codes in tile layout: code * scale + bias, or (code - 2**(bits-1)) * scale if SYM."""
+    row, start = group.id(1), group.id(0) * CHUNK
+    token = ids[row]
+    known = token >= 0 and u32(token) < dim("vocab")
+    place = u32(token) if known else u32(0)
+    tile, column = place // WARP, place % WARP
+    for i in lanes(start, min(start + CHUNK, dim("n"))):
+        g, c = i // G, i % G
+        if bits == 4:  # byte b of word j holds code 4j+b in its low half and code G/2 + 4j+b in its high half
+            half = c % (G // 2)
+            shift = half % 4 * 8 + c // (G // 2) * 4
+            code = codes[tile, g, half // 4, column] >> shift & 15
+        else:
+            code = codes[tile, g, c // 4, column] >> (c % 4 * 8) & 255
+        scale = f32(scales[tile, g, column])
+        if SYM:
+            v = (f32(code) - (1 << bits) // 2) * scale
+        else:
+            v = f32(code) * scale + f32(biases[tile, g, column])
+        out[row, i] = T(v if known else NAN)
