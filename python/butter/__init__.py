@@ -1,0 +1,43 @@
+"""Butter: language models on one machine, with the per-token loop in native code."""
+
+from importlib import import_module, metadata
+
+# name -> module. Nothing is imported before it is used, so that `import butter` costs nothing.
+_LAZY = {
+    "Model": "model",
+    "Session": "session",
+    "Result": "result",
+    "Piece": "result",
+    "Stats": "stats",
+    "Event": "lifecycle",
+    "State": "lifecycle",
+    "SamplingParams": "generation",
+    "load": "model",
+    "generate": "model",
+    "stream_generate": "model",
+    "ButterError": "errors",
+    "ConfigError": "errors",
+    "DeviceError": "errors",
+    "FileFormatError": "errors",
+    "KernelError": "errors",
+    "OutOfMemory": "errors",
+    "ShapeError": "errors",
+    "UnsupportedError": "errors",
+    "WeightError": "errors",
+}
+__all__ = [*_LAZY, "__version__"]
+
+
+def __getattr__(name: str):
+    if name in _LAZY:
+        value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
+    elif name == "__version__":
+        value = metadata.version("butter")
+    else:
+        raise AttributeError(f"module 'butter' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,66 @@
+"""Device memory with a shape: weights, caches and other state that outlives a program."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+DTYPE_BYTES = {
+    "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4,
+}  # fmt: skip
+_NUMPY = {"f32": "f4", "f16": "f2", "bf16": "u2"} | {
+    f"{c}{8 * n}": f"{c}{n}" for c in "iu" for n in (1, 2, 4)
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Array:
+    """A range of a device buffer."""
+
+    buffer: object  # butter._native.Buffer
+    shape: tuple[int, ...]
+    dtype: str
+    offset: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+    @property
+    def range(self) -> tuple[object, int, int]:
+        """(buffer, offset, nbytes), as native code takes it."""
+        return self.buffer, self.offset, self.nbytes
+
+    def numpy(self) -> np.ndarray:
+        """A view of the memory; bf16 as its bits in u16."""
+        return self.buffer.array(self.dtype, self.shape, self.offset)  # type: ignore[attr-defined]
+
+    def write(self, values: np.ndarray) -> None:
+        """Copy values of the array's dtype into it."""
+        data = np.ascontiguousarray(values)
+        if data.dtype.itemsize != DTYPE_BYTES[self.dtype]:
+            data = data.astype(_NUMPY[self.dtype])
+        self.buffer.write(data, self.offset)  # type: ignore[attr-defined]
+
+
+def empty(device, shape: tuple[int, ...], dtype: str) -> Array:
+    """Zeroed memory."""
+    count = math.prod(shape)
+    return Array(device.allocate(count * DTYPE_BYTES[dtype]), tuple(shape), dtype)
+
+
+def to_dtype(values: np.ndarray, dtype: str) -> np.ndarray:
+    """f32 values in a storage dtype; bf16 as u16 bits, rounded to nearest even."""
+    values = np.asarray(values, np.float32)
+    if dtype == "bf16":
+        bits = values.view(np.uint32)
+        rounded = bits + 0x7FFF + ((bits >> 16) & 1)
+        return np.where(np.isnan(values), 0x7FC0, rounded >> 16).astype(np.uint16)
+    return values.astype(_NUMPY[dtype])
+
+
+def to_f32(values: np.ndarray, dtype: str) -> np.ndarray:
+    """The opposite of `to_dtype`; exact."""
+    if dtype == "bf16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float32)

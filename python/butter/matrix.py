@@ -1,0 +1,179 @@
+"""Weight matrices [n, k]: how each stored form is loaded, multiplied and read row by row."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from .array import Array, empty
+from .checkpoint import Stored
+from .errors import WeightError
+
+
+@dataclass(frozen=True)
+class Format:
+    """Affine codes: value = code * scale + bias per group of `group` inputs."""
+
+    kernel: str  # brings the stored bytes into tile layout
+    bits: int
+    group: int
+    is_symmetric: bool
+    block: int  # inputs per stored block
+    block_bytes: int
+
+
+# GGUF's spelling -> what it becomes.
+FORMATS = {
+    "Q4_0": Format("repack_q4_0", 4, 32, True, 32, 18),
+    "Q4_1": Format("repack_q4_1", 4, 32, False, 32, 20),
+    "Q8_0": Format("repack_q8_0", 8, 32, True, 32, 34),
+    "Q4_K": Format("repack_q4_k", 4, 32, False, 256, 144),
+    "Q5_K": Format("repack_q5_k", 8, 32, False, 256, 176),
+    "Q6_K": Format("repack_q6_k", 8, 16, False, 256, 210),
+}
+
+
+class DenseMatrix:
+    """f32, f16 or bf16, used in place where the device can read the file's pages."""
+
+    def __init__(self, name: str, shape: tuple[int, int], dtype: str):
+        self.name, self.shape, self.dtype = name, shape, dtype
+        self.array: Array | None = None
+
+    def load(self, device, stored: Stored) -> None:
+        if stored.order is None:
+            buffer = device.adopt(stored.mapping, stored.offset, stored.nbytes)
+            self.array = Array(buffer, self.shape, self.dtype)
+        else:
+            rows = stored.bytes().reshape(self.shape[0], -1)
+            self.array = empty(device, self.shape, self.dtype)
+            self.array.write(np.ascontiguousarray(rows[stored.order]).reshape(-1))
+            stored.release()
+
+    def check_finite(self) -> None:
+        check_finite(self.name, self.array)
+
+    def product(self, p, x):
+        """x [rows, k] times the transposed matrix: [rows, n]."""
+        multiply = p.gemv if p.rows == 1 else p.gemm
+        return multiply(x.plain(), self)
+
+    def gather(self, p, ids):
+        """Rows of the matrix: [len(ids), k]."""
+        return p.gather(self, ids)
+
+
+class QuantizedMatrix:
+    """Codes, scales and biases in tile layout."""
+
+    def __init__(self, name: str, shape: tuple[int, int], form: Format):
+        self.name, self.shape, self.format = name, shape, form
+        self.codes: Array | None = None
+        self.scales: Array | None = None
+        self.biases: Array | None = None
+
+    @property
+    def statics(self) -> dict[str, int]:
+        form = self.format
+        return {"bits": form.bits, "G": form.group, "SYM": int(form.is_symmetric)}
+
+    @property
+    def _parts(self) -> tuple:
+        # Kernels take three tensors; symmetric formats have no biases and read none.
+        return self.codes, self.scales, self.biases or self.scales
+
+    @property
+    def block(self) -> int:
+        """Inputs that share one scale when activations are int8."""
+        return min(self.format.group, 32)
+
+    def load(self, device, stored: Stored) -> None:
+        (n, k), form, warp = self.shape, self.format, device.warp
+        tiles, groups = -(-n // warp), k // form.group
+        words = form.group * form.bits // 32
+        self.codes = empty(device, (tiles, groups, words, warp), "u32")
+        self.scales = empty(device, (tiles, groups, warp), "f16")
+        if not form.is_symmetric:
+            self.biases = empty(device, (tiles, groups, warp), "f16")
+        order = np.arange(n) if stored.order is None else stored.order
+        order_array = empty(device, (n,), "u32")
+        order_array.write(order.astype(np.uint32))
+        raw = (device.adopt(stored.mapping, stored.offset, stored.nbytes), 0, stored.nbytes)
+        outputs = [a.range for a in (self.codes, self.scales, self.biases) if a is not None]
+        run_kernel(
+            device,
+            form.kernel,
+            [raw, raw, order_array.range, *outputs],
+            {"n": n, "k": k, "stored": n},
+        )
+        stored.release()
+
+    def check_finite(self) -> None:
+        check_finite(self.name, self.scales)
+        if self.biases is not None:
+            check_finite(self.name, self.biases)
+
+    def product(self, p, x):
+        """x [rows, k] times the transposed matrix: [rows, n]."""
+        n, k = self.shape
+        one = p.rows == 1
+        if p.exact:
+            multiply = p.gemv_q if one else p.gemm_q
+            return multiply(x.plain(), *self._parts, **self.statics, dims={"n": n, "k": k})
+        multiply = p.gemv_qi8 if one else p.gemm_qi8
+        q = x.quantized(self.block)
+        return multiply(
+            q.codes.view("u32"), q.scales, q.sums, *self._parts, **self.statics,
+            dims={"n": n, "k": k},
+        )  # fmt: skip
+
+    def gather(self, p, ids):
+        """Rows of the matrix, decoded: [len(ids), k]."""
+        n, k = self.shape
+        return p.gather_q(*self._parts, ids, **self.statics, dims={"vocab": n, "n": k})
+
+
+Matrix = DenseMatrix | QuantizedMatrix
+
+
+def matrix(stored: Stored, shape: tuple[int, int]) -> Matrix:
+    """The kind of matrix that a stored tensor becomes. Raises WeightError if it becomes none."""
+    if stored.is_dense:
+        return DenseMatrix(stored.name, shape, stored.type)
+    form = FORMATS.get(stored.type)
+    if form is None:
+        raise WeightError(f"got {stored.type}, need f32, f16, bf16, {', '.join(FORMATS)}")
+    if shape[1] % form.block:
+        raise WeightError(f"{stored.type}: got {shape[1]} inputs, need a multiple of {form.block}")
+    return QuantizedMatrix(stored.name, shape, form)
+
+
+def run_kernel(device, symbol: str, ranges: list, dims: dict[str, int]) -> None:
+    """Run one kernel now; `dims` by name."""
+    from .manifest import manifest
+
+    (kernel,) = manifest().instances(symbol)
+    device.run(kernel.symbol, ranges, (), [dims[d] for d in kernel.dims])
+
+
+# The exponent bits: all set in infinities and NaNs.
+_EXPONENT = {"f32": 0x7F800000, "f16": 0x7C00, "bf16": 0x7F80}
+_CHUNK = 1 << 18
+
+
+def check_finite(name: str, array: Array | None) -> None:
+    """Raise WeightError if a value is infinite or not a number; touches every page once."""
+    if array is None:
+        return
+    mask = _EXPONENT[array.dtype]
+    bits = array.buffer.array(  # type: ignore[attr-defined]
+        "u32" if array.dtype == "f32" else "u16", (math.prod(array.shape),), array.offset
+    )
+    for start in range(0, len(bits), _CHUNK):
+        part = bits[start : start + _CHUNK] & mask
+        if len(part) and int(part.max()) == mask:
+            at = start + int(part.argmax())
+            raise WeightError(
+                f"[weights] {name}: value {at} of {len(bits)} is infinite or not a number. "
+                "The file is damaged; download it again."
+            )

@@ -1,0 +1,144 @@
+"""Binds a checkpoint's names to what a family's layers ask for, and loads it all once."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from .array import DTYPE_BYTES, Array, empty, to_dtype, to_f32
+from .checkpoint import Checkpoint, Stored
+from .errors import WeightError
+from .matrix import Matrix, check_finite, matrix
+
+Progress = Callable[[int, int], None]
+SHOWN = 8
+
+
+class Vector:
+    """A norm weight or a bias, converted to the activation dtype."""
+
+    def __init__(self, name: str, shape: tuple[int, ...], dtype: str):
+        self.name, self.shape, self.dtype = name, shape, dtype
+        self.array: Array | None = None
+
+    def load(self, device, stored: Stored) -> None:
+        bits = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[stored.type]
+        # A copy first: in the file it may lie at any address.
+        raw = np.frombuffer(stored.bytes().tobytes(), bits)
+        values = to_f32(raw, stored.type)
+        if stored.order is not None:
+            values = values[stored.order]
+        self.array = empty(device, self.shape, self.dtype)
+        self.array.write(to_dtype(values, self.dtype))
+
+    def check_finite(self) -> None:
+        check_finite(self.name, self.array)
+
+
+class WeightLoader:
+    """Collects what the layers want, reports all that is wrong at once, then loads."""
+
+    def __init__(self, checkpoint: Checkpoint, dtype: str = "f32"):
+        self.checkpoint = checkpoint
+        self.dtype = dtype
+        self.wanted: dict[str, Matrix | Vector] = {}
+        self._problems: list[str] = []
+        self._missing: list[str] = []
+
+    def want(self, name: str, shape: tuple[int, ...], make: Callable[[Stored], Any]) -> Any:
+        """Ask for a tensor; what is wrong with it is kept for `check`."""
+        if name in self.wanted:
+            return self.wanted[name]
+        stored = self.checkpoint.tensors.get(name)
+        if stored is None:
+            self._missing.append(name)
+            return None
+        if stored.shape != shape:
+            self._problems.append(f"{name}: got shape {stored.shape}, need {shape}")
+            return None
+        try:
+            self.wanted[name] = make(stored)
+        except WeightError as error:
+            self._problems.append(f"{name}: {error}")
+            return None
+        return self.wanted[name]
+
+    def check(self, ignored: Iterable[str] = ()) -> None:
+        """Raise WeightError that lists missing, surplus and wrong tensors; `ignored` are patterns."""
+        skip = [re.compile(p) for p in ignored]
+        surplus = [
+            name
+            for name in self.checkpoint.tensors
+            if name not in self.wanted
+            and not any(name == p.split(":")[0] for p in self._problems)
+            and not any(p.search(name) for p in skip)
+        ]
+        parts = []
+        if self._missing:
+            parts.append(f"{len(self._missing)} missing: {_some(self._missing)}")
+        if self._problems:
+            parts.append(f"{len(self._problems)} wrong: {_some(self._problems, '; ')}")
+        if surplus:
+            parts.append(f"{len(surplus)} that the model does not use: {_some(surplus)}")
+        if parts:
+            raise WeightError(
+                f"[weights] {self.checkpoint.source}: {'. '.join(parts)}. "
+                "The checkpoint does not match its config."
+            )
+
+    def load(self, device, *, scan: bool = True, progress: Progress | None = None) -> None:
+        """Bring everything onto the device, in the order of the files.
+
+        Args:
+            device: Where to.
+            scan: Also look for values that are not finite in dense matrices, which reads them all;
+                norms, biases and the scales of quantized matrices are always looked at.
+            progress: Called with (bytes so far, bytes in all).
+        """
+        stored = self.checkpoint.tensors
+        order = sorted(self.wanted, key=lambda n: (stored[n].mapping.path, stored[n].offset))
+        total, done = sum(stored[n].nbytes for n in order), 0
+        for name in order:
+            part = self.wanted[name]
+            part.load(device, stored[name])
+            if scan or not (stored[name].is_dense and isinstance(part.shape, tuple)
+                            and len(part.shape) == 2):  # fmt: skip
+                part.check_finite()
+            done += stored[name].nbytes
+            if progress:
+                progress(done, total)
+
+
+class Weights:
+    """A place in a checkpoint: `w / "model.layers.0"` goes down, the methods ask for tensors."""
+
+    def __init__(self, loader: WeightLoader, path: str = ""):
+        self._loader = loader
+        self.path = path
+
+    def __truediv__(self, name: str) -> "Weights":
+        return Weights(self._loader, f"{self.path}.{name}" if self.path else name)
+
+    def vector(self, n: int) -> Vector:
+        """The tensor at this place as [n] in the activation dtype."""
+        dtype = self._loader.dtype
+
+        def make(stored: Stored) -> Vector:
+            if not stored.is_dense:
+                raise WeightError(f"got {stored.type}, need one of {', '.join(DTYPE_BYTES)[:14]}")
+            return Vector(stored.name, (n,), dtype)
+
+        return self._loader.want(self.path, (n,), make)
+
+    def matrix(self, n: int, k: int) -> Matrix:
+        """The tensor at this place as [n, k], in whatever form it is stored."""
+        return self._loader.want(self.path, (n, k), lambda stored: matrix(stored, (n, k)))
+
+    def __repr__(self) -> str:
+        return f"<Weights {self.path or '(root)'}>"
+
+
+def _some(names: list[str], joiner: str = ", ") -> str:
+    shown = joiner.join(names[:SHOWN])
+    return shown + (f"{joiner}… ({len(names) - SHOWN} more)" if len(names) > SHOWN else "")
