@@ -111,12 +111,13 @@ void Pool::work() {
 void Pool::open_next(bool from_host) {
   while (true) {
     if (const Phase* phase = current_->next_phase()) {
+      const uint32_t chunks = phase->chunks;
       phase_ = phase;
-      unfinished_.store(phase->chunks, std::memory_order_relaxed);
+      unfinished_.store(chunks, std::memory_order_relaxed);
       const uint64_t number = (open_.load(std::memory_order_relaxed) >> 32) + 1;
-      open_.store(number << 32 | phase->chunks);
+      open_.store(number << 32 | chunks);  // from here on the phase may end, and the work be freed
       // A worker takes a single chunk itself at once; waking others would only cost time.
-      if ((from_host || phase->chunks > 1) && sleepers_.load() > 0) wake();
+      if ((from_host || chunks > 1) && sleepers_.load() > 0) wake();
       return;
     }
     current_->finish();
