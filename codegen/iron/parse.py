@@ -363,14 +363,16 @@ class Parser:
             return
         before = self.env
         slots = self.carried_slots(node.body + node.orelse)
-        both = [n for n in _assigned(node.body) if n in _assigned(node.orelse) and n not in before]
-        slots += [_Slot(n) for n in both]
-        blocks, outer = [], self.block
+        blocks, envs, outer = [], [], self.block
         for body in (node.body, node.orelse):
             self.block, self.frame.env = Block(), _copy(before)
             self.statements_or_pass(body)
-            self.emit_op("yield", [self.value(s.get(self.env), node) for s in slots])
             blocks.append(self.block)
+            envs.append(self.env)
+        both = [n for n in _assigned(node.body) if n in _assigned(node.orelse) and n not in before]
+        slots += [_Slot(n) for n in both if all(n in env for env in envs)]  # not names of loops
+        for self.block, env in zip(blocks, envs, strict=True):
+            self.emit_op("yield", [self.value(s.get(env), node) for s in slots])
         self.block, self.frame.env = outer, _copy(before)
         op = Op("if", [cond], {}, [Value(name=s.name) for s in slots], blocks, self.loc(node))
         self.block.ops.append(op)
@@ -480,7 +482,9 @@ class Parser:
         if not isinstance(a, Value) and not isinstance(b, Value):
             return _python(op, a, b)
         if isinstance(op, ast.Pow):
-            raise self.fail(node, "** is only for numbers known at build time", "multiply, or use exp and log")
+            raise self.fail(
+                node, "** is only for numbers known at build time", "multiply, or use exp and log"
+            )
         kind = BINARY[type(op)]
         return self.emit(kind, self.value(a, node), self.value(b, node), node=node,
                          **({"floor": True} if isinstance(op, ast.FloorDiv) else {}))  # fmt: skip
@@ -521,10 +525,14 @@ class Parser:
                 )
         raise self.fail(node, "only tensors, shared memory and register arrays can be indexed")
 
-    def part(self, node: ast.Subscript, base: Any, low: ast.expr | None, high: ast.expr | None) -> Array:
+    def part(
+        self, node: ast.Subscript, base: Any, low: ast.expr | None, high: ast.expr | None
+    ) -> Array:
         bounds = [None if b is None else self.expression(b) for b in (low, high)]
         if not isinstance(base, Array) or not all(b is None or isinstance(b, int) for b in bounds):
-            raise self.fail(node, "only register arrays can be sliced, with bounds known at build time")
+            raise self.fail(
+                node, "only register arrays can be sliced, with bounds known at build time"
+            )
         return Array(base[slice(*bounds)])
 
     def call(self, node: ast.Call) -> Any:
