@@ -1,7 +1,8 @@
-"""Runs a kernel on numpy, group by group, all lanes of a group in lockstep: the definition of what each op means.
+"""Runs a kernel on numpy, group by group: the definition of what each op means.
 
-A value is one number, or an array with one number per lane. `mask` says which lanes are active; None means all.
-Beyond the result it checks what a device would not: bounds, uniformity, races inside a group, missing barriers.
+All lanes of a group run in lockstep. A value is one number, or an array of one number per lane;
+`mask` says which lanes are active, None means all. Beyond the result it checks what a device would
+not: bounds, uniformity, races inside a group, missing barriers.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ def run(
         dims: values of the named dims; a dim that is a whole axis of some array may be left out.
         step: words of the step block (u32), for kernels that use it.
         warp: lanes of a warp: 32 on GPUs, the vector width on a CPU.
-        lanes: lanes of a group, a multiple of `warp`; by default what the kernel says. A CPU has one warp.
+        lanes: lanes of a group, a multiple of `warp`; by default the kernel's own.
         grid: groups along x, y, z instead of the kernel's own rule.
 
     Raises:
-        IronError: arguments that do not fit the kernel, or an access or a collective that is illegal.
+        IronError: arguments that do not fit the kernel, or an illegal access or collective.
     """
     lanes = func.group if lanes is None else lanes
     if lanes % warp:
@@ -153,7 +154,9 @@ class _Group:
         bits = 8 * np.dtype(ops.CARRIER[dtype]).itemsize
         bad = b == 0 if kind in ("div", "mod") else (b < 0) | (b >= bits)
         if (bad & self.active(mask)).any():
-            what = "division by zero" if kind in ("div", "mod") else f"shift of {dtype} by {np.max(b)}"
+            what = (
+                "division by zero" if kind in ("div", "mod") else f"shift of {dtype} by {np.max(b)}"
+            )
             raise self.fail(op, what)
 
     # -- where and who --------------------------------------------------------------------------
@@ -215,7 +218,9 @@ class _Group:
         half = len(words) // 2
         acc: Any = np.int32(0)
         for codes, x in zip(words[:half], words[half:], strict=True):
-            large = np.maximum.reduce(np.broadcast_arrays(*ops.unpack(codes, "u8"))) >> op.attrs["bits"]
+            large = (
+                np.maximum.reduce(np.broadcast_arrays(*ops.unpack(codes, "u8"))) >> op.attrs["bits"]
+            )
             if (large.astype(bool) & self.active(mask)).any():
                 raise self.fail(op, f"a code of dot_u8i8 does not fit {op.attrs['bits']} bits")
             acc = ops.dp4a(acc, codes, x)
@@ -255,7 +260,8 @@ class _Group:
     def group_reduce(self, op: Op, mask: Any, x: Any) -> Any:
         self.whole_group(op, mask)
         dtype, how = op.result.type or "", op.kind[-3:]
-        return ops.tree(how, dtype, ops.tree(how, dtype, self.by_warp(x)))
+        wide = "f32" if dtype in FLOATS else dtype
+        return ops.tree(how, dtype, ops.tree(how, wide, self.by_warp(x)))
 
     op_group_sum = op_group_max = op_group_min = group_reduce
 
@@ -278,8 +284,8 @@ class _Group:
         rows, dtype = self.by_warp(x), op.result.type or ""
         total = rows[0]
         for row in rows[1:]:
-            total = ops.binary("add", dtype, total, row)
-        return np.tile(total, len(rows))
+            total = total + row
+        return np.tile(ops.rounded(total, dtype) if dtype in FLOATS else total, len(rows))
 
     # -- control flow ---------------------------------------------------------------------------
 
@@ -289,14 +295,18 @@ class _Group:
 
     def op_if(self, op: Op, mask: Any, cond: Any) -> None:
         if np.ndim(cond) == 0:
-            self.env.update(zip(op.results, self.block(op.blocks[0 if cond else 1], mask), strict=True))
+            self.env.update(
+                zip(op.results, self.block(op.blocks[0 if cond else 1], mask), strict=True)
+            )
             return
         active = self.active(mask)
         masks = [active & cond, active & ~cond]
         ran = [self.block(b, m) if m.any() else None for b, m in zip(op.blocks, masks, strict=True)]
         for i, r in enumerate(op.results):
             values = [y[i] for y in ran if y is not None]
-            self.env[r] = np.where(cond, *values)[()] if len(values) == 2 else values[0] if values else 0
+            self.env[r] = (
+                np.where(cond, *values)[()] if len(values) == 2 else values[0] if values else 0
+            )
 
     def op_for(self, op: Op, mask: Any, *args: Any) -> None:
         kind, body, was_in_warps = op.attrs["kind"], op.blocks[0], self.in_warps
@@ -315,22 +325,28 @@ class _Group:
             self.env[body.params[0]] = ops.cast(iv, "i64", body.params[0].type or "u32")
             self.env.update(zip(body.params[1:], carried, strict=True))
             new = self.block(body, now)
-            carried = [n if now is mask else np.where(now, n, c)[()] for n, c in zip(new, carried, strict=True)]
+            carried = [
+                n if now is mask else np.where(now, n, c)[()]
+                for n, c in zip(new, carried, strict=True)
+            ]
         self.in_warps = was_in_warps
         self.env.update(zip(op.results, carried, strict=True))
 
     def bound(self, op: Op, mask: Any, x: Any) -> Any:
-        """A bound of a range is the same within a warp; one of a lanes or warps loop within the group."""
+        """Bounds are the same within a warp; those of a lanes or warps loop within the group."""
         if np.ndim(x) and (op.attrs["kind"] == "range" or self.in_warps):
             rows, active = self.by_warp(x), self.active(mask).reshape(-1, self.warp)
             for row, lanes in zip(rows, active, strict=True):
                 if (row[lanes] != row[lanes][:1]).any():
-                    raise self.fail(op, f"a loop bound must be the same for all lanes of a warp, got {row[lanes]}")
+                    raise self.fail(
+                        op,
+                        f"a loop bound must be the same for all lanes of a warp, got {row[lanes]}",
+                    )
             return np.asarray(x, np.int64)
         return np.int64(self.same(op, mask, x, "a loop bound"))
 
     def distribution(self, kind: str) -> tuple[Any, int]:
-        """Which of `width` concurrent iterations each lane takes. Inside a warps loop, lanes are those of the warp."""
+        """Which of `width` concurrent turns a lane takes; in a warps loop, lanes are the warp's."""
         ids = np.arange(self.lanes, dtype=np.int64)
         if kind == "warps":
             return ids // self.warp, self.lanes // self.warp

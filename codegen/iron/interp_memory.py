@@ -18,17 +18,20 @@ NUMPY = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i8": np.int8,
          "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32}  # fmt: skip
 
 
-def bind(func: Func, tensors: dict, dims: dict[str, int], warp: int) -> tuple[dict[str, TensorMemory], dict[str, int]]:
+def bind(
+    func: Func, tensors: dict, dims: dict[str, int], warp: int
+) -> tuple[dict[str, TensorMemory], dict[str, int]]:
     """Check the arrays against the parameters; returns memory by name, and all dims."""
     dims = dict(dims)
     for p in func.params:
         if p.name not in tensors:
             raise IronError(f"{func.symbol}: no array for {p.name}")
-        if tensors[p.name].ndim != len(p.shape):
-            raise IronError(f"{func.symbol}: {p.name} has shape {tensors[p.name].shape}, needs {len(p.shape)} axes")
-        for expr, have in zip(p.shape, tensors[p.name].shape, strict=True):
+        have = tensors[p.name].shape
+        if len(have) != len(p.shape):
+            raise IronError(f"{func.symbol}: {p.name} has shape {have}, needs {len(p.shape)} axes")
+        for expr, extent in zip(p.shape, have, strict=True):
             if expr.op == "name" and expr.args[0] != "WARP":
-                dims.setdefault(expr.args[0], have)
+                dims.setdefault(expr.args[0], extent)
     missing = [d for d in func.dims if d not in dims]
     if missing:
         raise IronError(f"{func.symbol}: no value for the dims {', '.join(missing)}")
@@ -64,14 +67,19 @@ class _Memory:
             bad = ((wide < 0) | (wide >= extent)) & (active if wide.ndim else active.any())
             if bad.any():
                 lane = int(np.argmax(np.broadcast_to(bad, group.lanes) & active))
-                got = tuple(int(np.broadcast_to(np.asarray(j, np.int64), group.lanes)[lane]) for j in index)
-                raise group.fail(op, f"{self.name}{list(got)} is outside its shape {self.array.shape} in lane {lane}")
+                got = tuple(
+                    int(np.broadcast_to(np.asarray(j, np.int64), group.lanes)[lane]) for j in index
+                )
+                where = f"{self.name}{list(got)} in lane {lane}"
+                raise group.fail(op, f"{where} is outside the shape {self.array.shape}")
             safe.append(np.where(active, wide, 0) if wide.ndim else wide)
         return tuple(safe)
 
     def read(self, at: tuple, to: str) -> Any:
         x = self.array[at]
-        return ops.bf16_value(x) if self.dtype == "bf16" else np.asarray(x).astype(ops.CARRIER[to])[()]
+        return (
+            ops.bf16_value(x) if self.dtype == "bf16" else np.asarray(x).astype(ops.CARRIER[to])[()]
+        )
 
     def write(self, group: _Group, op: Op, mask: Any, at: tuple, x: Any) -> None:
         """Store the active lanes; lanes that disagree about one element are a race."""
@@ -91,8 +99,11 @@ class _Memory:
         clash = (np.diff(flat[order]) == 0) & (bits[1:] != bits[:-1])
         if clash.any():
             where = np.unravel_index(flat[order][1:][clash][0], self.array.shape)
-            raise group.fail(op, f"lanes store different values to {self.name}{[int(i) for i in where]}",
-                             "reduce the value first, or index by lane")  # fmt: skip
+            raise group.fail(
+                op,
+                f"lanes store different values to {self.name}{[int(i) for i in where]}",
+                "reduce the value first, or index by lane",
+            )
         self.array.reshape(-1)[flat] = values
 
 
@@ -110,11 +121,11 @@ class TensorMemory(_Memory):
 
 
 class SharedMemory(_Memory):
-    """Group memory. Starts as poison, and remembers who touched an element since the last barrier."""
+    """Group memory: starts as poison, and remembers who touched it since the last barrier."""
 
     def __init__(self, spec: Shared, lanes: int):
         array = np.empty(spec.shape, NUMPY[spec.dtype])
-        array.view(np.uint8).fill(0xFF)  # a NaN in every float type, -1 or the largest integer otherwise
+        array.view(np.uint8).fill(0xFF)  # a NaN, -1 or the largest integer
         super().__init__(spec.name, spec.dtype, array)
         self.writer = np.full(array.size, -1, np.int32)
         self.reader = np.full(array.size, -1, np.int32)
@@ -132,7 +143,14 @@ class SharedMemory(_Memory):
     def load(self, group: _Group, op: Op, mask: Any, index: tuple) -> Any:
         at = self.place(group, op, mask, index)
         where, lane = self.flat(group, mask, at)
-        self.refuse(group, op, (self.writer[where] != -1) & (self.writer[where] != lane), where, "loads", "stored")
+        self.refuse(
+            group,
+            op,
+            (self.writer[where] != -1) & (self.writer[where] != lane),
+            where,
+            "loads",
+            "stored",
+        )
         # -2: several lanes read it.
         self.reader[where] = np.where(np.isin(self.reader[where], (-1, lane)), lane, -2)
         shared = np.bincount(where, minlength=self.array.size) > 1
@@ -143,12 +161,19 @@ class SharedMemory(_Memory):
         at = self.place(group, op, mask, index)
         where, lane = self.flat(group, mask, at)
         for seen, verb in ((self.reader, "loaded"), (self.writer, "stored")):
-            self.refuse(group, op, (seen[where] != -1) & (seen[where] != lane), where, "stores", verb)
+            self.refuse(
+                group, op, (seen[where] != -1) & (seen[where] != lane), where, "stores", verb
+            )
         self.write(group, op, mask, at, x)
         self.writer[where] = lane
 
-    def refuse(self, group: _Group, op: Op, bad: np.ndarray, where: np.ndarray, does: str, did: str) -> None:
+    def refuse(
+        self, group: _Group, op: Op, bad: np.ndarray, where: np.ndarray, does: str, did: str
+    ) -> None:
         if bad.any():
             at = [int(i) for i in np.unravel_index(where[bad][0], self.array.shape)]
-            raise group.fail(op, f"a lane {does} {self.name}{at}, which another lane {did} since the last barrier",
-                             "put barrier() between them")  # fmt: skip
+            raise group.fail(
+                op,
+                f"a lane {does} {self.name}{at}, which another lane {did} since the last barrier",
+                "put barrier() between them",
+            )

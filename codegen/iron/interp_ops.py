@@ -1,6 +1,7 @@
-"""What the ops without memory mean, on numpy values: one number, or an array of one number per lane.
+"""What the ops without memory mean, on numpy numbers or arrays of one number per lane.
 
-f16 and bf16 live in float32 and are rounded after every op; small integers live in their own type and wrap.
+f16 and bf16 live in float32 and are rounded after every op; small integers live in their own type
+and wrap.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from .names import FLOATS
 
 CARRIER: dict[str, Any] = {
     "f32": np.float32, "f16": np.float32, "bf16": np.float32, "bool": np.bool_,
-    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16, "i32": np.int32, "u32": np.uint32,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
+    "i32": np.int32, "u32": np.uint32,
 }  # fmt: skip
 
 
@@ -49,24 +51,25 @@ BINARY: dict[str, Any] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     "shl": np.left_shift, "shr": np.right_shift, "mod": np.mod,
-    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal,
     "land": np.logical_and, "lor": np.logical_or,
 }  # fmt: skip
 
 UNARY: dict[str, Any] = {
-    "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x), "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos,
-    "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "rint": np.rint, "neg": np.negative, "abs": np.abs,
+    "neg": np.negative, "abs": np.abs, "sqrt": np.sqrt, "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tanh": np.tanh,
+    "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
 }  # fmt: skip
 
 
 def binary(kind: str, dtype: str, a: Any, b: Any) -> Any:
-    """`dtype` is the type of both operands. A min or max with a NaN is unspecified on devices, NaN here."""
-    if kind == "div":
-        fn = np.true_divide if dtype in FLOATS else np.floor_divide
-    else:
-        fn = BINARY[kind]
-    result = fn(a, b)
-    return rounded(result, dtype) if dtype in ("f16", "bf16") and result.dtype != np.bool_ else result
+    """`dtype` is that of both operands. A min or max with a NaN is NaN here, open on devices."""
+    divide = np.true_divide if dtype in FLOATS else np.floor_divide
+    result = divide(a, b) if kind == "div" else BINARY[kind](a, b)
+    return (
+        rounded(result, dtype) if dtype in ("f16", "bf16") and result.dtype != np.bool_ else result
+    )
 
 
 def unary(kind: str, dtype: str, x: Any) -> Any:
@@ -79,7 +82,7 @@ def unary(kind: str, dtype: str, x: Any) -> Any:
 
 
 def fma(dtype: str, a: Any, b: Any, c: Any) -> Any:
-    """a*b + c with one rounding: the product is exact in double, the sum is rounded to odd before the last step."""
+    """a*b + c, rounded once: the product is exact in double, its sum with c is rounded to odd."""
     a, b, c = (np.asarray(v, np.float64) for v in (a, b, c))
     p = a * b
     s = p + c
@@ -96,7 +99,7 @@ def mulhi(a: Any, b: Any) -> Any:
 
 
 def cast(x: Any, source: str, to: str) -> Any:
-    """Float to integer truncates toward zero and saturates, NaN gives 0; outside the range devices may differ.
+    """Float to integer truncates toward zero and saturates, NaN gives 0; devices may differ there.
 
     An integer becomes f16 or bf16 by way of f32. Integers wrap.
     """
@@ -106,7 +109,9 @@ def cast(x: Any, source: str, to: str) -> Any:
         return np.not_equal(x, 0)
     if source in FLOATS:
         info = np.iinfo(CARRIER[to])
-        whole = np.trunc(np.nan_to_num(np.asarray(x, np.float64), nan=0.0, posinf=2.0**40, neginf=-(2.0**40)))
+        whole = np.trunc(
+            np.nan_to_num(np.asarray(x, np.float64), nan=0.0, posinf=2.0**40, neginf=-(2.0**40))
+        )
         return np.clip(whole, info.min, info.max).astype(np.int64).astype(CARRIER[to])[()]
     return np.asarray(x).astype(CARRIER[to])[()]
 
@@ -124,7 +129,7 @@ def unpack(word: Any, dtype: str) -> list[Any]:
 
 
 def dp4a(acc: Any, codes: Any, x: Any) -> Any:
-    """acc + the sum of four products: unsigned bytes of `codes` times signed bytes of `x`; wraps."""
+    """acc plus four products: unsigned bytes of `codes` times signed bytes of `x`; wraps."""
     for c, v in zip(unpack(codes, "u8"), unpack(x, "i8"), strict=True):
         acc = acc + c * v
     return acc
@@ -136,21 +141,22 @@ COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
 
 
 def tree(how: str, dtype: str, x: Any) -> Any:
-    """Reduce the last axis by halves; the order of a float sum is unspecified, and this is the one taken here."""
+    """Reduce the last axis by halves; for devices the order of a float sum is open.
+
+    f16 and bf16 are summed in f32 and rounded once.
+    """
     while x.shape[-1] > 1:
         half = (x.shape[-1] + 1) // 2
         low, high = x[..., :half].copy(), x[..., half:]
-        part = COMBINE[how](low[..., : high.shape[-1]], high)
-        low[..., : high.shape[-1]] = rounded(part, dtype) if dtype in FLOATS else part
+        low[..., : high.shape[-1]] = COMBINE[how](low[..., : high.shape[-1]], high)
         x = low
-    return x[..., 0]
+    return rounded(x[..., 0], dtype) if dtype in FLOATS else x[..., 0]
 
 
 def scan_sum(dtype: str, x: Any) -> Any:
     """Inclusive prefix sums along the last axis, by doubling."""
     x, shift = x.copy(), 1
     while shift < x.shape[-1]:
-        part = x[..., shift:] + x[..., :-shift]
-        x = np.concatenate([x[..., :shift], rounded(part, dtype) if dtype in FLOATS else part], axis=-1)
+        x = np.concatenate([x[..., :shift], x[..., shift:] + x[..., :-shift]], axis=-1)
         shift *= 2
-    return x
+    return rounded(x, dtype) if dtype in FLOATS else x

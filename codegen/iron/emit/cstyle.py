@@ -1,99 +1,33 @@
-"""GPU kernels as C-like text. SSA values become locals; what languages spell differently is in a `Dialect`.
+"""GPU kernels as C-like text: SSA values become locals, and a `Dialect` spells the rest.
 
-A lane is a thread, so values need no vectors and branches no masks. A value that the author named, or that is used
-more than once, gets a local; everything else is written where it is used.
+A lane is a thread, so values need no vectors and branches no masks. A value that the author named,
+or that is used more than once, gets a local; everything else is written where it is used.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..errors import IronError
-from ..exprs import Expr, c_code, evaluate
-from ..ir import COLLECTIVE, EFFECTS, GROUP_REDUCE, Block, Func, Op, Shared, Value
-from ..names import DTYPES, FLOATS
+from ..exprs import Expr, c_code, evaluate, integer
+from ..ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
+from ..names import FLOATS
 from ..step_block import FIELDS
-
-WARP = 32
-INFIX = {
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^", "shl": "<<",
-    "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "land": "&&", "lor": "||",
-}  # fmt: skip
-# Longer expressions get a local, so that lines stay readable.
-LONGEST_INLINE = 60
-KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl concept const constexpr "
-    "continue decltype default delete do double else enum explicit export extern false float for friend goto if "
-    "inline int long mutable namespace new not not_eq nullptr operator or or_eq private protected public register "
-    "requires return short signed sizeof static struct switch template this throw true try typedef typeid typename "
-    "union unsigned using virtual void volatile while xor xor_eq".split()
+from .dialect import (
+    INFIX,
+    KEYWORDS,
+    LONGEST_INLINE,
+    WARP,
+    Code,
+    Dialect,
+    accumulator,
+    float_text,
+    is_narrow,
+    scratch,
 )
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """One C-like language. Templates take {0}, {1}, … for arguments and {type} for the result's type."""
-
-    types: dict[str, str]
-    ops: dict[str, str]  # by "kind.dtype" or "kind"; dtype is that of the first argument
-    casts: dict[tuple[str, str], str]  # (from, to), where plain `to(x)` is not right
-    helpers: dict[str, str]  # a function is written if its name is used; later ones may use earlier ones
-    ids: dict[str, str]  # how to get group_id, thread, lane, warp
-    reserved: frozenset[str]
-    shared: str
-    infinity: str
-    nan: str
-    signature: Callable[[Writer], list[str]]
-
-    def helper_text(self, body: str) -> str:
-        """The helpers that some text uses, directly or through other helpers."""
-        text, chosen = body, []
-        for name, code in reversed(self.helpers.items()):
-            if re.search(rf"\b{name}\b", text):
-                chosen.append(code)
-                text += code
-        return "\n".join(reversed(chosen))
-
-
-@dataclass
-class Code:
-    """An expression that has not been written yet; `loads` if it must not move past a store."""
-
-    text: str
-    compound: bool = False
-    loads: bool = False
-    product: bool = False  # a compound that binds tighter than + and -
-
-    def __str__(self) -> str:
-        return self.text
-
-    @property
-    def operand(self) -> str:
-        return f"({self.text})" if self.compound else self.text
-
-    @property
-    def term(self) -> str:
-        return self.text if self.product else self.operand
-
-
-def scratch(func: Func) -> list[Shared]:
-    """Group memory that the reductions of a kernel need on a GPU, beside what it declares."""
-    sizes: dict[str, int] = {}
-    if func.group > WARP:
-        for op in func.body.walk():
-            if op.kind in GROUP_REDUCE or op.kind == "across_warps_sum":
-                dtype = accumulator(op.args[0].type or "f32")
-                count = func.group // (WARP if op.kind in GROUP_REDUCE else 1)
-                sizes[dtype] = max(count, sizes.get(dtype, 0))
-    return [Shared(f"scratch_{dtype}", dtype, (count,)) for dtype, count in sizes.items()]
-
-
-def accumulator(dtype: str) -> str:
-    """Lanes combine f16 and bf16 values in f32; small integers are words already."""
-    return "f32" if dtype in FLOATS else dtype
 
 
 @dataclass
@@ -115,7 +49,10 @@ class Writer:
         self._count(self.func.body)
         self.taken = set(KEYWORDS | self.dialect.reserved)
         f = self.func
-        self.names = {n: self.fresh(n) for n in [p.name for p in f.params] + f.dims + [c.name for c in f.consts]}
+        self.names = {
+            n: self.fresh(n)
+            for n in [p.name for p in f.params] + f.dims + [c.name for c in f.consts]
+        }
         self.arrays = {s.name: self.fresh(s.name) for s in f.shared}
 
     def _count(self, block: Block) -> None:
@@ -135,7 +72,9 @@ class Writer:
             for n in s.shape:
                 count *= n
             name = self.arrays.get(s.name, s.name)
-            self.line(self.dialect.shared.format(type=self.dialect.types[s.dtype], name=name, count=count))
+            self.line(
+                self.dialect.shared.format(type=self.dialect.types[s.dtype], name=name, count=count)
+            )
         return "\n".join([*self.dialect.signature(self), *self.lines, *body, "}"]) + "\n"
 
     def line(self, text: str) -> None:
@@ -233,12 +172,12 @@ class Writer:
         if op.kind in INFIX:
             a, b = (x.term if op.kind in ("add", "sub") else x.operand for x in args)
             text = f"{a} {INFIX[op.kind]} {b}"
-            if _narrow(to):
+            if is_narrow(to):
                 return Code(f"{self.dialect.types[to]}({text})")
             return Code(text, True, product=op.kind in ("mul", "div"))
         if op.kind in ("neg", "lnot"):
             text = ("-" if op.kind == "neg" else "!") + args[0].operand
-            return Code(f"{self.dialect.types[to]}({text})") if _narrow(to) else Code(text, True)
+            return Code(f"{self.dialect.types[to]}({text})") if is_narrow(to) else Code(text, True)
         if op.kind == "select":
             c, a, b = args
             return Code(f"{c.operand} ? {a.operand} : {b.operand}", True)
@@ -249,10 +188,10 @@ class Writer:
                 return Code(self.cast(self.fill(template, wide, "f32"), "f32", to))
         raise IronError(f"this language has no {op.kind} of {dtype}", op.loc)
 
-    def fill(self, template: str, args: Iterable[Code], to: str) -> Code:
-        """`{0}` is an argument of a call or an index, `{0!s}` an operand that may need parentheses."""
-        texts = [a.text for a in args]
-        return Code(template.format(*texts, type=self.dialect.types[to]))
+    def fill(self, template: str, args: list[Code], to: str) -> Code:
+        if template == "{0}":
+            return args[0]
+        return Code(template.format(*(a.text for a in args), type=self.dialect.types[to]))
 
     def cast(self, x: Code, source: str, to: str) -> str:
         """Half types meet everything but f32 by way of f32."""
@@ -263,13 +202,15 @@ class Writer:
         template = self.dialect.casts.get((source, to))
         if template is not None:
             return template.format(x.text)
-        if source == "f32" and _narrow(to):
+        if source == "f32" and is_narrow(to):
             x = Code(f"{self.dialect.types['i32']}({x})")
         return f"{self.dialect.types[to]}({x})"
 
     def op_cast(self, op: Op, here: Block) -> None:
         x = self.code(op.args[0])
-        code = Code(self.cast(x, op.args[0].type or "", op.attrs["to"]), False, x.loads)
+        same = op.args[0].type == op.attrs["to"]
+        text = self.cast(x, op.args[0].type or "", op.attrs["to"])
+        code = Code(text, same and x.compound, x.loads)
         self.bind(op.result, code, here)
 
     def op_bitcast(self, op: Op, here: Block) -> None:
@@ -315,7 +256,11 @@ class Writer:
         if dtype in FLOATS:
             text = float_text(float(x), self.dialect.infinity, self.dialect.nan)
             negative = text.startswith("-")
-            return Code(text, negative) if dtype == "f32" else Code(self.cast(Code(text), "f32", dtype))
+            return (
+                Code(text, negative)
+                if dtype == "f32"
+                else Code(self.cast(Code(text), "f32", dtype))
+            )
         if dtype == "i32" and x == -(2**31):
             return Code("-2147483647 - 1", True)
         return Code(f"{x}u" if dtype == "u32" else f"{x}", x < 0)
@@ -328,7 +273,8 @@ class Writer:
             p = self.func.param(op.attrs["param"])
             return f"{self.names[p.name]}[{self.offset(codes, p.shape)}]"
         s = next(x for x in self.func.shared if x.name == op.attrs["name"])
-        return f"{self.arrays[s.name]}[{self.offset(codes, tuple(Expr('int', (n,)) for n in s.shape))}]"
+        shape = tuple(integer(n) for n in s.shape)
+        return f"{self.arrays[s.name]}[{self.offset(codes, shape)}]"
 
     def offset(self, index: list[Code], shape: tuple[Expr, ...]) -> str:
         """Row-major; in 64 bits unless the tensor is known to be small."""
@@ -338,14 +284,16 @@ class Writer:
         if small:
             for s in shape:
                 size *= evaluate(s, {})
-        names = {d: self.dim(d) for s in shape[1:] for d in s.names() if d != "WARP"} | {"WARP": f"{WARP}u"}
+        names = {d: self.dim(d) for s in shape[1:] for d in s.names() if d != "WARP"} | {
+            "WARP": f"{WARP}u"
+        }
         text = index[0].operand if small and size < 2**32 else f"size_t({index[0]})"
         if index[0].text in ("0", "0u"):
             text = ""
         for i, extent in zip(index[1:], shape[1:], strict=True):
             if text:
                 text = f"({text})" if " + " in text else text
-                text = f"{text} * {c_code(extent, names)}" if extent != Expr("int", (1,)) else text
+                text = f"{text} * {c_code(extent, names)}" if extent != integer(1) else text
             if i.text not in ("0", "0u"):
                 text = f"{text} + {i.operand}" if text else i.operand
         return text or "0"
@@ -353,7 +301,9 @@ class Writer:
     def op_load(self, op: Op, here: Block) -> None:
         source = self.storage(op)
         place = Code(self.place(op, op.args))
-        self.bind(op.result, Code(self.cast(place, source, op.result.type or source), False, True), here)
+        self.bind(
+            op.result, Code(self.cast(place, source, op.result.type or source), False, True), here
+        )
 
     op_shared_load = op_load
 
@@ -398,10 +348,18 @@ class Writer:
     def collective(self, op: Op) -> Code:
         dtype = op.args[0].type or ""
         wide = accumulator(dtype)
-        args = [Code(self.cast(self.code(op.args[0]), dtype, wide)), *(self.code(a) for a in op.args[1:])]
+        args = [
+            Code(self.cast(self.code(op.args[0]), dtype, wide)),
+            *(self.code(a) for a in op.args[1:]),
+        ]
         if op.kind in GROUP_REDUCE or op.kind == "across_warps_sum":
             warps = f"{self.func.group // WARP}u"
-            args += [Code(f"scratch_{wide}"), Code(self.use("lane")), Code(self.use("warp")), Code(warps)]
+            args += [
+                Code(f"scratch_{wide}"),
+                Code(self.use("lane")),
+                Code(self.use("warp")),
+                Code(warps),
+            ]
         return Code(self.cast(self.fill(self.dialect.ops[op.kind], args, wide), wide, dtype))
 
     # -- control flow ---------------------------------------------------------------------------
@@ -464,7 +422,9 @@ class Writer:
             "warps": ("warp", warps),
             "lanes": ("lane", WARP) if self.in_warps else ("thread", self.func.group),
         }[kind]
-        stride = self.defs[op.args[2]].attrs["value"] if self.defs[op.args[2]].kind == "const" else None
+        stride = (
+            self.defs[op.args[2]].attrs["value"] if self.defs[op.args[2]].kind == "const" else None
+        )
         first, advance = start.text, step.operand
         if share is not None:
             mine = self.use(share) if stride == 1 else f"{self.use(share)} * {step.operand}"
@@ -481,7 +441,7 @@ class Writer:
             if self.codes[y].text != self.codes[p].text
         ]
         self.pending.clear()
-        for i, (name, _, p) in enumerate(pairs):
+        for i, (name, _, _) in enumerate(pairs):
             if any(re.search(rf"\b{name}\b", text) for _, text, _ in pairs[i + 1 :]):
                 break
         else:
@@ -493,24 +453,3 @@ class Writer:
             self.line(f"const {self.type(p)} {new} = {text};")
         for new, (name, _, _) in zip(news, pairs, strict=True):
             self.line(f"{name} = {new};")
-
-
-def _narrow(dtype: str) -> bool:
-    """C computes these as int."""
-    return DTYPES.get(dtype, 4) < 4 and dtype not in FLOATS
-
-
-def float_text(x: float, infinity: str, nan: str) -> str:
-    """The shortest decimal that reads back as the same f32."""
-    import struct
-
-    if x != x:
-        return nan
-    if abs(x) > 3.4028235677973366e38:
-        return infinity if x > 0 else f"-{infinity}"
-    want = struct.pack("<f", x)
-    text = next(t for p in range(1, 18) if struct.pack("<f", float(t := f"{x:.{p}g}")) == want)
-    return text + ("f" if "." in text or "e" in text else ".0f")
-
-
-assert {"store", "barrier"} <= set(EFFECTS)

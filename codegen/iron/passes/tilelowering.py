@@ -1,7 +1,7 @@
 """TileLowering: turn the primitives over packed data into what each target computes best.
 
-A CPU keeps `dot_u8i8`: simd.h has one chain of instructions for it per instruction set. CUDA has an instruction for
-four products, Metal has none and multiplies unpacked bytes.
+A CPU keeps `dot_u8i8`: simd.h has one chain of instructions for it per instruction set. CUDA has an
+instruction for four products, Metal has none and multiplies unpacked bytes.
 """
 
 from collections.abc import Callable
