@@ -152,7 +152,8 @@ class SharedMemory(_Memory):
             "stored",
         )
         # -2: several lanes read it.
-        self.reader[where] = np.where(np.isin(self.reader[where], (-1, lane)), lane, -2)
+        seen = self.reader[where]
+        self.reader[where] = np.where((seen == -1) | (seen == lane), lane, -2)
         shared = np.bincount(where, minlength=self.array.size) > 1
         self.reader[shared] = -2
         return self.read(at, op.result.type or "f32")
