@@ -39,6 +39,21 @@ TABLE: dict[tuple[str, str], Tolerance] = {
     ),
     **_rows("rms_norm", _SUM, f32=(2e-6, 16 * _F32), f16=(1e-3, 2 * _F16), bf16=(8e-3, 2 * _BF16)),
     **_rows(
+        "int8_scale",
+        "the largest of a block, rounded to the type, over 127",
+        f32=(1e-9, 32 * _F32),
+        f16=(1e-6, 2 * _F16),
+        bf16=(1e-5, 2 * _BF16),
+    ),
+    **_rows(
+        "int8_code",
+        "half a step; for narrow types also what rounding to the type moves 127 steps",
+        f32=(0.501, 0),
+        f16=(0.501, 2 * _F16),
+        bf16=(0.501, 2 * _BF16),
+    ),
+    **_rows("int8_sum", "one product of an exact sum", f32=(1e-12, _F32)),
+    **_rows(
         "rope",
         "sine and cosine of an f32 angle: at position p the angle is off by p ulp",
         f32=(1e-3, 1e-4),

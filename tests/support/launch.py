@@ -1,0 +1,114 @@
+"""Running one kernel: on a device, or in Iron's interpreter laid out as on a GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from iron import build, exprs, interp, parse
+from iron.ir import Func
+from iron.names import symbol
+from iron.passes import lower
+from iron.step_block import FIELDS, HEADER_WORDS
+
+from .rand import DTYPES, poisoned
+
+KERNELS = dict(build.load_kernels(Path(__file__).resolve().parents[2] / "kernels"))
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """Stands in for a device: groups of the kernel's own size in warps of 32, races and bounds checked."""
+
+    name: str = "iron"
+    warp: int = 32
+
+
+@cache
+def instance(name: str, types: tuple = (), statics: tuple = ()) -> Func:
+    """The typed IR of one instance; types and statics as tuples of pairs."""
+    return lower(parse.instance(KERNELS[name], dict(types), dict(statics)), "cuda", "TypeCheck")
+
+
+def step_words(fields: dict | None = None) -> np.ndarray:
+    """The header of a step block; filters off, temperature 1, one row, sampling on."""
+    neutral = {"rows": 1, "temperature": 1, "top_p": 1, "repetition": 1, "sample": 1}
+    words = np.zeros(HEADER_WORDS, np.uint32)
+    for field, value in {**neutral, **(fields or {})}.items():
+        word, dtype = FIELDS[field]
+        words[word] = np.asarray(value, DTYPES[dtype]).view(np.uint32)
+    return words
+
+
+def run_kernel(
+    device,
+    name: str,
+    types: dict[str, str] | None = None,
+    statics: dict[str, int] | None = None,
+    tensors: dict[str, np.ndarray] | None = None,
+    consts: dict[str, float] | None = None,
+    dims: dict[str, int] | None = None,
+    step: dict[str, float] | None = None,
+) -> dict[str, np.ndarray]:
+    """Run one dispatch and return its outputs by name; what the kernel writes to the step block as "step".
+
+    Out parameters are allocated here and filled with poison. Dims that are a whole axis of some tensor may be left
+    out, and so may tensors that the kernel does not have, which makes one set serve related kernels.
+    """
+    types, statics, tensors = types or {}, statics or {}, tensors or {}
+    func = instance(name, tuple(types.items()), tuple(statics.items()))
+    dims = _dims(func, tensors, dims or {})
+    arrays = {}
+    for p in func.params:
+        if p.kind == "out":
+            shape = tuple(exprs.evaluate(s, {"WARP": device.warp} | dims) for s in p.shape)
+            arrays[p.name] = poisoned(shape, p.dtype)
+        else:
+            array = np.ascontiguousarray(tensors[p.name])
+            assert array.dtype == DTYPES[p.dtype], f"{p.name} is {array.dtype}, needs {p.dtype}"
+            arrays[p.name] = array.copy() if p.kind == "inout" else array
+    words = step_words(step) if func.uses_step else None
+    if isinstance(device, Interpreter):
+        interp.run(func, arrays, consts, dims, words)
+    else:
+        native = symbol(name, types, statics)
+        _run_native(device, func, native, arrays, consts or {}, dims, words)
+    outputs = {p.name: arrays[p.name] for p in func.params if p.kind != "in"}
+    return outputs | ({"step": words} if func.writes_step else {})
+
+
+def out_token(outputs: dict[str, np.ndarray]) -> int:
+    """What the kernel left in step.out_token."""
+    return int(outputs["step"][FIELDS["out_token"][0]].view(np.int32))
+
+
+def _dims(func: Func, tensors: dict[str, np.ndarray], dims: dict[str, int]) -> dict[str, int]:
+    dims = dict(dims)
+    for p in func.params:
+        if p.name in tensors:
+            for expr, extent in zip(p.shape, tensors[p.name].shape, strict=True):
+                if expr.op == "name" and expr.args[0] != "WARP":
+                    dims.setdefault(expr.args[0], extent)
+    return {d: int(dims[d]) for d in func.dims}
+
+
+def _run_native(device, func, name, arrays, consts, dims, words) -> None:
+    def upload(array: np.ndarray):
+        data = array.tobytes()
+        buffer = device.allocate(max(len(data), 1))
+        buffer.write(data)
+        return buffer, 0, len(data)
+
+    ranges = {p.name: upload(arrays[p.name]) for p in func.params}
+    step = None if words is None else upload(words)
+    values = [float(consts[c.name]) for c in func.consts]
+    device.run(name, list(ranges.values()), values, [dims[d] for d in func.dims], step)
+    for p in func.params:
+        if p.kind != "in":
+            buffer, _, nbytes = ranges[p.name]
+            got = np.frombuffer(buffer.read(0, nbytes), DTYPES[p.dtype])
+            arrays[p.name][...] = got.reshape(arrays[p.name].shape)
+    if step is not None:
+        words[:] = np.frombuffer(step[0].read(0, step[2]), np.uint32)
