@@ -4,9 +4,11 @@ import pytest
 from support.launch import Interpreter
 
 
-@pytest.fixture(scope="session", params=["device", "iron"])
+@pytest.fixture(scope="session", params=["cpu", "iron"])
 def machine(request):
-    """For small inputs: a device, or groups of many warps with races and bounds checked."""
+    """A device, or groups of many warps with races and bounds checked; for inputs of a few thousand values."""
     if request.param == "iron":
         return Interpreter()
-    return request.getfixturevalue("device")
+    from butter import _native
+
+    return _native.open_device(request.param)
