@@ -5,6 +5,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -25,8 +26,8 @@ using Release = nb::call_guard<nb::gil_scoped_release>;
 
 /// Bytes that are not UTF-8 become lone surrogates: encode with "surrogateescape" to get them back.
 nb::object to_str(std::string_view text) {
-  PyObject* str = PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()),
-                                       "surrogateescape");
+  PyObject* str =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
   if (str == nullptr) nb::raise_python_error();
   return nb::steal(str);
 }
@@ -132,7 +133,8 @@ nb::tuple read_gguf(const std::filesystem::path& path) {
   }
   nb::dict metadata;
   for (const auto& [key, value] : parsed.metadata) {
-    metadata[to_str(key)] = std::visit([](const auto& v) -> nb::object { return to_python(v); }, value);
+    metadata[to_str(key)] =
+        std::visit([](const auto& v) -> nb::object { return to_python(v); }, value);
   }
   return nb::make_tuple(file, to_python(parsed.tensors), metadata);
 }
@@ -145,7 +147,8 @@ size_t span_bytes(const Mapping& file, size_t offset, std::optional<size_t> nbyt
 }  // namespace
 
 void bind_io(nb::module_& m) {
-  nb::class_<Mapping>(m, "Mapping", "A regular file mapped read-only. Never truncate it while mapped.")
+  nb::class_<Mapping>(m, "Mapping",
+                      "A regular file mapped read-only. Never truncate it while mapped.")
       .def(nb::new_([](const std::filesystem::path& path) {
              const nb::gil_scoped_release release;
              return Mapping::open(path.native());
@@ -186,8 +189,9 @@ void bind_io(nb::module_& m) {
                 "dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, str]]"),
         "Map and validate a safetensors file: (mapping, {name: (dtype, shape, offset, nbytes)}, "
         "metadata). Offsets count from the start of the file and need not be aligned.");
-  m.def("read_safetensors_index", &read_safetensors_index, "path"_a,
-        "The weight_map of a model.safetensors.index.json: {name: shard}, shards plain file names.");
+  m.def(
+      "read_safetensors_index", &read_safetensors_index, "path"_a,
+      "The weight_map of a model.safetensors.index.json: {name: shard}, shards plain file names.");
   m.def("read_gguf", &read_gguf, "path"_a,
         nb::sig("def read_gguf(path: str | os.PathLike) -> tuple[Mapping, "
                 "dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, Any]]"),

@@ -51,9 +51,7 @@ uint64_t kind_bytes(GgufKind kind) {
 class Parser {
  public:
   Parser(std::span<const uint8_t> file, const std::string& source)
-      : file_(file),
-        source_(source),
-        in_(file, kMaxHeaderBytes, "gguf", source) {}
+      : file_(file), source_(source), in_(file, kMaxHeaderBytes, "gguf", source) {}
 
   Gguf run() {
     read_version();
@@ -233,8 +231,7 @@ class Parser {
       }
       if (t.offset > data_bytes || t.bytes > data_bytes - t.offset) {
         in_.fail(concat("tensor ", quoted(t.name), " needs ", t.bytes, " bytes at ", t.offset,
-                        ", the file holds ", data_bytes,
-                        ". It is truncated: download it again"));
+                        ", the file holds ", data_bytes, ". It is truncated: download it again"));
       }
       t.offset += start;
       by_offset.push_back(&t);

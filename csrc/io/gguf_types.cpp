@@ -6,11 +6,11 @@ namespace {
 constexpr GgufType kTypes[] = {
     {0, "F32", 1, 4},
     {1, "F16", 1, 2},
-    {2, "Q4_0", 32, 18},   // scale f16, 32 codes
-    {3, "Q4_1", 32, 20},   // scale, minimum f16, 32 codes
-    {6, "Q5_0", 32, 22},   // Q4_0 and 32 high bits
-    {7, "Q5_1", 32, 24},   // Q4_1 and 32 high bits
-    {8, "Q8_0", 32, 34},   // scale f16, 32 codes
+    {2, "Q4_0", 32, 18},    // scale f16, 32 codes
+    {3, "Q4_1", 32, 20},    // scale, minimum f16, 32 codes
+    {6, "Q5_0", 32, 22},    // Q4_0 and 32 high bits
+    {7, "Q5_1", 32, 24},    // Q4_1 and 32 high bits
+    {8, "Q8_0", 32, 34},    // scale f16, 32 codes
     {10, "Q2_K", 256, 84},  // 16 scales and minimums of 4 bits, 256 codes, two f16
     {11, "Q3_K", 256, 110},
     {12, "Q4_K", 256, 144},  // two f16, 8 scales and minimums of 6 bits, 256 codes

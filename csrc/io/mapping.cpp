@@ -55,7 +55,7 @@ std::shared_ptr<const Mapping> Mapping::open(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) fail(path, "cannot be opened: " + reason(errno));
 
-  struct stat info {};
+  struct stat info = {};
   if (::fstat(file.get(), &info) != 0) fail(path, "cannot be examined: " + reason(errno));
   if (!S_ISREG(info.st_mode)) {
     fail(path, concat("is ", kind_name(info.st_mode), ", need a regular file"));

@@ -17,15 +17,15 @@ static_assert(std::endian::native == std::endian::little, "weight files are litt
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
 constexpr size_t kMaxRank = 32;                    // numpy's
 
-struct DType {
+struct StoredType {
   std::string_view name;
   uint64_t bytes;
 };
 
-constexpr DType kDTypes[] = {
-    {"F64", 8},     {"F32", 4},     {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},
-    {"I16", 2},     {"I8", 1},      {"U8", 1},  {"U16", 2},  {"U32", 4}, {"U64", 8},
-    {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
+constexpr StoredType kDTypes[] = {{"F64", 8},     {"F32", 4},     {"F16", 2}, {"BF16", 2},
+                                  {"I64", 8},     {"I32", 4},     {"I16", 2}, {"I8", 1},
+                                  {"U8", 1},      {"U16", 2},     {"U32", 4}, {"U64", 8},
+                                  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"BOOL", 1}};
 
 [[noreturn]] void fail(const std::string& source, const std::string& what) {
   throw Error(Code::kFile, "safetensors", concat(source, ": ", what));
@@ -33,7 +33,7 @@ constexpr DType kDTypes[] = {
 
 uint64_t dtype_bytes(const FileTensor& t, const std::string& source) {
   std::string names;
-  for (const DType& dtype : kDTypes) {
+  for (const StoredType& dtype : kDTypes) {
     if (dtype.name == t.type) return dtype.bytes;
     names += concat(names.empty() ? "" : ", ", dtype.name);
   }
@@ -55,7 +55,9 @@ FileTensor read_tensor(JsonReader& json, const std::string& name) {
       has_dtype = true;
     } else if (field == "shape") {
       json.array([&] {
-        if (t.shape.size() == kMaxRank) json.fail(concat("shape has more than ", kMaxRank, " dims"));
+        if (t.shape.size() == kMaxRank) {
+          json.fail(concat("shape has more than ", kMaxRank, " dims"));
+        }
         t.shape.push_back(json.unsigned_integer());
       });
       has_shape = true;
@@ -125,9 +127,9 @@ void check_layout(std::vector<FileTensor>& tensors, uint64_t data_bytes,
                           t.offset < next ? "tensors overlap" : "there is a gap"));
     }
     if (t.bytes > data_bytes - next) {
-      fail(source, concat("tensor ", quoted(t.name), " needs ", t.bytes, " bytes at ", t.offset,
-                          ", the file holds ", data_bytes - next,
-                          ". It is truncated: download it again"));
+      fail(source,
+           concat("tensor ", quoted(t.name), " needs ", t.bytes, " bytes at ", t.offset,
+                  ", the file holds ", data_bytes - next, ". It is truncated: download it again"));
     }
     next += t.bytes;
   }

@@ -167,12 +167,12 @@ def test_smollm2(smollm2):
 
 
 def test_smollm2_opens_in_50_ms(smollm2):
-    def seconds():
-        start = time.perf_counter()
+    def cpu_seconds():
+        start = time.process_time()
         _native.read_gguf(smollm2)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
-    assert min(seconds() for _ in range(5)) < 0.05
+    assert min(cpu_seconds() for _ in range(5)) < 0.05
 
 
 def test_reference_reader_agrees_on_smollm2(smollm2):

