@@ -15,6 +15,10 @@
 #endif
 
 #pragma GCC diagnostic ignored "-Wpsabi"
+#if !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns about its own _mm512_undefined
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 
 namespace butter::cpu::BUTTER_ISA {
 
@@ -426,48 +430,50 @@ struct lanes_of<uint8_t> {
 template <typename S>
 using vec = typename lanes_of<S>::type;
 
-// Any type, lane by lane; the overloads below replace the cases that matter.
+// Any type, lane by lane; the overloads below replace the cases that matter. Out of line: expanded in place they
+// would dominate the size and the compile time of every kernel.
+#define BUTTER_SLOW [[gnu::noinline]] static
 template <typename S>
-inline vec<S> load(const S* p) {
+BUTTER_SLOW vec<S> load(const S* p) {
   vec<S> v = {};
   for (int i = 0; i < W; ++i) v[i] = load1(p + i);
   return v;
 }
 template <typename S>
-inline vec<S> load(const S* p, vm m) {
+BUTTER_SLOW vec<S> load(const S* p, vm m) {
   vec<S> v = {};
   for (int i = 0; i < W; ++i)
     if (m[i]) v[i] = load1(p + i);
   return v;
 }
 template <typename S>
-inline vec<S> gather(const S* p, vu at) {
+BUTTER_SLOW vec<S> gather(const S* p, vu at) {
   vec<S> v = {};
   for (int i = 0; i < W; ++i) v[i] = load1(p + at[i]);
   return v;
 }
 template <typename S>
-inline vec<S> gather(const S* p, vu at, vm m) {
+BUTTER_SLOW vec<S> gather(const S* p, vu at, vm m) {
   vec<S> v = {};
   for (int i = 0; i < W; ++i)
     if (m[i]) v[i] = load1(p + at[i]);
   return v;
 }
 template <typename S, typename V>
-inline void store(S* p, V v) {
+BUTTER_SLOW void store(S* p, V v) {
   for (int i = 0; i < W; ++i) store1(p + i, v[i]);
 }
 template <typename S, typename V>
-inline void store(S* p, V v, vm m) {
+BUTTER_SLOW void store(S* p, V v, vm m) {
   for (int i = 0; i < W; ++i)
     if (m[i]) store1(p + i, v[i]);
 }
 template <typename S, typename V>
-inline void scatter(S* p, vu at, V v) {
+BUTTER_SLOW void scatter(S* p, vu at, V v) {
   for (int i = 0; i < W; ++i) store1(p + at[i], v[i]);
 }
 template <typename S, typename V>
-inline void scatter(S* p, vu at, V v, vm m) {
+BUTTER_SLOW void scatter(S* p, vu at, V v, vm m) {
   for (int i = 0; i < W; ++i)
     if (m[i]) store1(p + at[i], v[i]);
 }
@@ -536,6 +542,12 @@ inline void store(f16* p, vf v) { vst1_f16((__fp16*)p, vcvt_f16_f32((float32x4_t
 #endif
 
 // -- integer dot products ----------------------------------------------------------------------
+
+// An array as an expression; GCC takes no address of a temporary array.
+template <typename T, int N>
+struct Words {
+  T v[N];
+};
 
 // Per lane: the sum over N words of four products, unsigned bytes of c below 2^BITS times signed bytes of x.
 template <int BITS, int N>

@@ -254,7 +254,8 @@ class _Writer:
         y = ", ".join(self.scalar(v) if broadcast else self.vector(v) for v in x)
         kind = "uint32_t" if r.uniform else "vu"
         other = "uint32_t" if broadcast else "vu"
-        self.define(r, f"dot_u8i8<{bits}, {n}>((const {kind}[]){{{c}}}, (const {other}[]){{{y}}})")
+        lists = f"Words<{kind}, {n}>{{{{{c}}}}}.v, Words<{other}, {n}>{{{{{y}}}}}.v"
+        self.define(r, f"dot_u8i8<{bits}, {n}>({lists})")
 
     def op_return_if(self, op: Op) -> None:
         self.line(f"if ({self.scalar(op.args[0])}) continue;")
