@@ -25,29 +25,34 @@ def score_pair(kc, hkv, pair, q, count, d_end):
     return s
 
 
+TOP, MASS, SHRINK = 0, 1, 2  # of a row so far: greatest score, sum of weights, factor for what was summed before
+
+
 @inline
-def chunk_softmax(score, h, count, top):
-    """Turn one row of scores into weights: (new maximum, factor for what was summed before, sum of the weights)."""
+def chunk_softmax(score, soft, h, count):
+    """Turn one row of scores into weights and bring `soft` up to date."""
     best = f32(LOWEST)
     for t in lanes(count):
         best = max(best, score[h, t])
-    new = max(top, group.max(best))
-    total = f32(0)
+    old = soft[h, TOP]
+    new = max(old, group.max(best))
+    part = f32(0)
     for t in lanes(count):
         s = score[h, t]
         p = exp(s - new) if s > LOWEST else f32(0)
         score[h, t] = p
-        total += p
-    return new, exp(top - new), group.sum(total)
+        part += p
+    total = soft[h, MASS] * exp(old - new) + group.sum(part)
+    soft[h, TOP], soft[h, MASS], soft[h, SHRINK] = new, total, exp(old - new)
 
 
 @inline
-def add_values(sums, score, shrink, vc, hkv, start, count, heads, d_end):
-    """sums[h] = sums[h] * shrink[h] + the weighted values of one chunk."""
+def add_values(sums, score, soft, vc, hkv, start, count, heads, d_end):
+    """sums[h] = sums[h] * SHRINK + the weighted values of one chunk."""
     for d in lanes(d_end):
         acc = array(f32, heads)
         for h in unroll(heads):
-            acc[h] = sums[h, d] * shrink[h]
+            acc[h] = sums[h, d] * soft[h, SHRINK]
         for t in range(count):
             v = f32(vc[hkv, start + t, d])
             for h in unroll(heads):
@@ -57,7 +62,7 @@ def add_values(sums, score, shrink, vc, hkv, start, count, heads, d_end):
 
 
 @kernel(
-    grid=("H // QH", "splits"), group=128, types=CACHED, statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
+    grid=("H // QH", "splits"), group=128, types=CACHED, cpu={"T": "f32"}, statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
     where=["H % Hkv == 0", "H // Hkv % QH == 0", "P % 64 == 0", "D <= 256"],
     bytes="2 * Hkv * P * D", flops="4 * H * P * D",
 )  # fmt: skip
@@ -83,15 +88,14 @@ def sdpa_decode(
     last = min(first + span, step.kv_len)
 
     query, score, sums = shared(f32, QH, MAX_D), shared(f32, QH, CHUNK), shared(f32, QH, MAX_D)
-    for h in unroll(QH):
+    soft = shared(f32, QH, 3)
+    for h in range(QH):
         for d in lanes(d_end):
             query[h, d] = f32(q[head + h, d]) * scale
             sums[h, d] = f32(0)
+        soft[h, TOP], soft[h, MASS] = f32(LOWEST), f32(0)
     barrier()
 
-    top, mass = array(f32, QH), array(f32, QH)
-    for h in unroll(QH):
-        top[h] = f32(LOWEST)
     for start in range(first, last, CHUNK):
         count = min(last - start, u32(CHUNK))
         for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
@@ -101,19 +105,17 @@ def sdpa_decode(
                     at = (2 * pair + half) * WARP + lane()
                     score[h, at] = s[2 * h + half] if at < count else f32(LOWEST)
         barrier()
-        shrink = array(f32, QH)
-        for h in unroll(QH):
-            top[h], shrink[h], total = chunk_softmax(score, h, count, top[h])
-            mass[h] = mass[h] * shrink[h] + total
+        for h in range(QH):
+            chunk_softmax(score, soft, h, count)
         barrier()
-        add_values(sums, score, shrink, vc, hkv, start, count, QH, d_end)
+        add_values(sums, score, soft, vc, hkv, start, count, QH, d_end)
         barrier()
 
-    for h in unroll(QH):
+    for h in range(QH):
         for d in lanes(d_end):
             part[split, head + h, d] = sums[h, d]
-        stat[split, head + h, 0] = top[h]
-        stat[split, head + h, 1] = mass[h]
+        stat[split, head + h, 0] = soft[h, TOP]
+        stat[split, head + h, 1] = soft[h, MASS]
 
 
 @kernel(grid="H", group=32, types={"T": ["f32", "f16", "bf16"]})
@@ -137,7 +139,7 @@ ROWS = 4  # queries of one head that share every key and value
 
 
 @kernel(
-    grid=("ceildiv(rows, 4)", "H"), group=128, types=CACHED,
+    grid=("ceildiv(rows, 4)", "H"), group=128, types=CACHED, cpu={"T": "f32"},
     where=["H % Hkv == 0", "P % 64 == 0", "D <= 256"], bytes="4 * rows * H * D", flops="2 * rows * H * P * D",
 )  # fmt: skip
 def sdpa_prefill(
@@ -158,16 +160,15 @@ def sdpa_prefill(
     last = min(step.pos + r0 + ROWS, step.pos + step.rows)
 
     query, score, sums = shared(f32, ROWS, MAX_D), shared(f32, ROWS, CHUNK), shared(f32, ROWS, MAX_D)
-    for r in unroll(ROWS):
+    soft = shared(f32, ROWS, 3)
+    for r in range(ROWS):
         row = min(r0 + r, step.rows - 1)
         for d in lanes(d_end):
             query[r, d] = f32(q[row, head, d]) * scale
             sums[r, d] = f32(0)
+        soft[r, TOP], soft[r, MASS] = f32(LOWEST), f32(0)
     barrier()
 
-    top, mass = array(f32, ROWS), array(f32, ROWS)
-    for r in unroll(ROWS):
-        top[r] = f32(LOWEST)
     for start in range(0, last, CHUNK):
         count = min(last - start, u32(CHUNK))
         for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
@@ -177,15 +178,12 @@ def sdpa_prefill(
                     at = (2 * pair + half) * WARP + lane()
                     score[r, at] = s[2 * r + half] if start + at <= step.pos + r0 + r else f32(LOWEST)
         barrier()
-        shrink = array(f32, ROWS)
-        for r in unroll(ROWS):
-            top[r], shrink[r], total = chunk_softmax(score, r, count, top[r])
-            mass[r] = mass[r] * shrink[r] + total
+        for r in range(ROWS):
+            chunk_softmax(score, soft, r, count)
         barrier()
-        add_values(sums, score, shrink, vc, hkv, start, count, ROWS, d_end)
+        add_values(sums, score, soft, vc, hkv, start, count, ROWS, d_end)
         barrier()
 
-    for r in unroll(ROWS):
-        if r0 + r < step.rows:
-            for d in lanes(d_end):
-                out[r0 + r, head, d] = T(sums[r, d] / mass[r])
+    for r in range(min(step.rows - r0, u32(ROWS))):
+        for d in lanes(d_end):
+            out[r0 + r, head, d] = T(sums[r, d] / soft[r, MASS])

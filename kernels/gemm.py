@@ -6,13 +6,13 @@ The x axis of the grid walks the rows, so neighbouring groups meet the same weig
 from iron import In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll, warps
 from iron import WARP  # isort: skip
 from gemv import DENSE, QUANTIZED
-from packing import FORMATS, code_words, group_bias
+from packing import FORMATS, code_words, decoded, group_bias
 
 ROWS, COLS = 3, 4  # a tile of 12 sums, 4 weights and 1 input fits 16 vector registers but for one
 BATCH = 4  # rows that share one decoding of the weights
 
 
-@kernel(grid=("ceildiv(rows, 3)", "ceildiv(n, 4)"), group=32, types=DENSE, flops="2 * rows * n * k")
+@kernel(grid=("ceildiv(rows, 3)", "ceildiv(n, 4)"), group=32, types=DENSE, cpu={"T": "f32"}, flops="2 * rows * n * k")
 def gemm(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
     """Lanes share the columns; a tile of 3 rows by 4 outputs per group."""
     r0, c0, n, rows = group.id(0) * ROWS, group.id(1) * COLS, dim("n"), dim("rows")
@@ -40,7 +40,7 @@ def gemm(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
 
 
 @kernel(
-    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, statics=FORMATS,
+    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
     where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemm_q(
@@ -60,12 +60,13 @@ def gemm_q(
     for b in warps(dim("k") // G):
         scale = f32(scales[tile, b, lane()])
         bias = group_bias(scales, biases, tile, b, bits, SYM)
-        words = code_words(codes, tile, b, bits, G)
-        for w in unroll(G // 4):
-            for j in unroll(4):
-                value = f32((words[w] >> (8 * j)) & 255) * scale + bias
-                for r in unroll(BATCH):
-                    total[4 * r + j] += value * f32(x[row[r], b * G + (4 * w + j)])
+        for w in range(G * bits // 32):
+            word = codes[tile, b, w, lane()]
+            for half in unroll(8 // bits):
+                for j in unroll(4):
+                    value = decoded(word >> (4 * half), j, bits, scale, bias)
+                    for r in unroll(BATCH):
+                        total[4 * r + j] += value * f32(x[row[r], b * G + 4 * w + (half * (G // 2) + j)])
 
     at = tile * WARP + lane()
     for r in unroll(BATCH):
@@ -75,7 +76,7 @@ def gemm_q(
 
 
 @kernel(
-    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, statics=FORMATS,
+    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
     where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemm_qi8(

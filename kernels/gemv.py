@@ -2,14 +2,14 @@
 
 from iron import In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll, warps
 from iron import WARP  # isort: skip
-from packing import FORMATS, code_words, group_bias
+from packing import FORMATS, code_words, decoded, group_bias
 
 DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")] + [{"T": t, "W": t} for t in ("f16", "bf16")]
 QUANTIZED = {"T": ["f32", "f16", "bf16"]}
 ROWS = 4  # rows of w per group: four independent sums hide the latency of the multiply-add
 
 
-@kernel(grid=("ceildiv(n, 4)", "rows"), group=32, types=DENSE, flops="2 * rows * n * k")
+@kernel(grid=("ceildiv(n, 4)", "rows"), group=32, types=DENSE, cpu={"T": "f32"}, flops="2 * rows * n * k")
 def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
     """Lanes share the columns; sums are kept in f32."""
     first, row, n = group.id(0) * ROWS, group.id(1), dim("n")
@@ -30,7 +30,7 @@ def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
 
 
 @kernel(
-    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, statics=FORMATS,
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
     where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemv_q(
@@ -47,11 +47,12 @@ def gemv_q(
     for b in warps(dim("k") // G):
         scale = f32(scales[tile, b, lane()])
         bias = group_bias(scales, biases, tile, b, bits, SYM)
-        words = code_words(codes, tile, b, bits, G)
-        for w in unroll(G // 4):
-            for j in unroll(4):
-                value = f32((words[w] >> (8 * j)) & 255) * scale + bias
-                total[j] += value * f32(x[row, b * G + (4 * w + j)])
+        for w in range(G * bits // 32):
+            word = codes[tile, b, w, lane()]
+            for half in unroll(8 // bits):
+                for j in unroll(4):
+                    value = decoded(word >> (4 * half), j, bits, scale, bias)
+                    total[j] += value * f32(x[row, b * G + 4 * w + (half * (G // 2) + j)])
 
     s = group.across_warps_sum((total[0] + total[1]) + (total[2] + total[3]))
     at = tile * WARP + lane()
@@ -60,7 +61,7 @@ def gemv_q(
 
 
 @kernel(
-    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, statics=FORMATS,
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
     where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemv_qi8(

@@ -35,3 +35,9 @@ def group_bias(scales, biases, tile, b, bits, SYM):
     """What is added to code*scale."""
     return f32(scales[tile, b, lane()]) * f32(-(2 ** (bits - 1))) if SYM else f32(biases[tile, b, lane()])
 
+
+
+@inline
+def decoded(word, j, bits, scale, bias):
+    """The value of byte j of a word of 8-bit codes; with 4 bits pass the word shifted to the wanted nibbles."""
+    return f32((word >> (8 * j)) & (15 if bits == 4 else 255)) * scale + bias

@@ -40,7 +40,7 @@ def repack_q4_0(
     b, tile, n = group.id(0), group.id(1), dim("n")
     row = source_row(order, tile, n)
     scales[tile, b, lane()] = half[row, b * 9] if is_row(tile, n) else f16(0)
-    for w in unroll(4):
+    for w in range(4):
         codes[tile, b, w, lane()] = pair(raw, row, b * 9 + (1 + 2 * w))
 
 
@@ -58,7 +58,7 @@ def repack_q4_1(
     row = source_row(order, tile, n)
     scales[tile, b, lane()] = half[row, b * 10] if is_row(tile, n) else f16(0)
     biases[tile, b, lane()] = half[row, b * 10 + 1] if is_row(tile, n) else f16(0)
-    for w in unroll(4):
+    for w in range(4):
         codes[tile, b, w, lane()] = pair(raw, row, b * 10 + (2 + 2 * w))
 
 
@@ -74,7 +74,7 @@ def repack_q8_0(
     b, tile, n = group.id(0), group.id(1), dim("n")
     row = source_row(order, tile, n)
     scales[tile, b, lane()] = half[row, b * 17] if is_row(tile, n) else f16(0)
-    for w in unroll(8):
+    for w in range(8):
         codes[tile, b, w, lane()] = pair(raw, row, b * 17 + (1 + 2 * w)) ^ 0x80808080
 
 
@@ -118,7 +118,7 @@ def repack_q4_k(
         sc, m = k_scale(raw, row, base + 2, j)
         scales[tile, b * 8 + j, lane()] = f16(d * f32(sc))
         biases[tile, b * 8 + j, lane()] = f16(-(least * f32(m)))
-        for w in unroll(4):
+        for w in range(4):
             at = base + (8 + j // 2 * 16 + 2 * w)
             low, high = nibbles(pair(raw, row, at), j % 2), nibbles(pair(raw, row, at + 8), j % 2)
             codes[tile, b * 8 + j, w, lane()] = low | (high << 4)
@@ -142,7 +142,7 @@ def repack_q5_k(
         sc, m = k_scale(raw, row, base + 2, j)
         scales[tile, b * 8 + j, lane()] = f16(d * f32(sc))
         biases[tile, b * 8 + j, lane()] = f16(-(least * f32(m)))
-        for w in unroll(8):
+        for w in range(8):
             fifth = (pair(raw, row, base + (8 + 2 * w)) >> j) & 0x01010101
             low = nibbles(pair(raw, row, base + (24 + j // 2 * 16 + 2 * w)), j % 2)
             codes[tile, b * 8 + j, w, lane()] = low | (fifth << 4)
@@ -173,7 +173,7 @@ def repack_q6_k(
         scale = d * signed_byte(raw, row, base + 96, g)
         scales[tile, b * 16 + g, lane()] = f16(scale)
         biases[tile, b * 16 + g, lane()] = f16(scale * f32(-32))
-        for w in unroll(4):
+        for w in range(4):
             low_at = base + (part * 32 + quarter % 2 * 16 + odd * 8 + 2 * w)
             high_at = base + (64 + part * 16 + odd * 8 + 2 * w)
             low = nibbles(pair(raw, row, low_at), quarter // 2)
@@ -200,7 +200,7 @@ def repack_affine(
     biases[tile, b, lane()] = f16(f32(bias[row, b])) if is_row(tile, n) else f16(0)
     base = b * (G * bits // 32)
     if bits == 8:
-        for w in unroll(G // 4):
+        for w in range(G // 4):
             codes[tile, b, w, lane()] = packed[row, base + w]
     else:
         for w in unroll(G // 8):

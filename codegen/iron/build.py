@@ -33,6 +33,11 @@ def all_instances(kernels: dict[str, Kernel]) -> Iterator[Func]:
             yield parse.instance(kernels[name], types, statics)
 
 
+def on_cpu(kernels: dict[str, Kernel], func: Func) -> bool:
+    """Whether this instance is built for CPUs."""
+    return all(func.types[k] == v for k, v in kernels[func.kernel].cpu.items())
+
+
 def write(path: Path, content: str) -> None:
     """Leave unchanged files alone, so that they are not compiled again."""
     if not path.exists() or path.read_text() != content:
@@ -48,14 +53,14 @@ def build(kernels: dict[str, Kernel], out: Path, emit: tuple[str, ...] = EMITTER
         by_source.setdefault(func.source, []).append(func)
     for target in emit:
         for source, funcs in by_source.items():
-            lowered = [lower(copy.deepcopy(f), target) for f in funcs]
+            lowered = [lower(copy.deepcopy(f), target) for f in funcs if target != "cpu" or on_cpu(kernels, f)]
             if target == "cpu":
                 write(out / "cpu" / f"{source}.cpp", cpu.translation_unit(source, lowered))
             else:
                 module = importlib.import_module(f"iron.emit.{target}")
                 folder, suffix = {"msl": ("metal", "metal"), "cuda": ("cuda", "cu")}[target]
                 write(out / folder / f"{source}.{suffix}", module.translation_unit(source, lowered))
-    write(out / "cpu" / "table.cpp", table([f.symbol for f in plain]))
+    write(out / "cpu" / "table.cpp", table([f.symbol for f in plain if on_cpu(kernels, f)]))
     write(out / "manifest.cpp", manifest.cpp(plain))
     entries = [manifest.entry(f) for f in sorted(plain, key=lambda f: f.symbol)]
     data = {"step": {k: list(v) for k, v in FIELDS.items()}, "kernels": entries}

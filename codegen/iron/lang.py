@@ -99,6 +99,7 @@ class Kernel:
     types: list[dict[str, str]]
     statics: list[dict[str, int]]
     where: list[str]
+    cpu: dict[str, str]
     bytes: str | None
     flops: str | None
     tensors: dict[str, Tensor] = field(default_factory=dict)
@@ -140,6 +141,7 @@ def kernel(
     types: dict[str, list[str]] | list[dict[str, str]] | None = None,
     statics: dict[str, list[int]] | list[dict[str, int]] | None = None,
     where: list[str] | str = (),
+    cpu: dict[str, str] | None = None,
     bytes: str | None = None,
     flops: str | None = None,
 ) -> Callable[[Callable], Kernel]:
@@ -151,6 +153,7 @@ def kernel(
         types: values of the type variables that the parameters name.
         statics: named integers known at build time; one instance is built per combination.
         where: shape constraints that the runtime checks before every launch.
+        cpu: type values that a CPU instance must have; the others are built for GPUs only.
         bytes, flops: formulas for reports; bytes defaults to one pass over every tensor.
     """
 
@@ -164,6 +167,7 @@ def kernel(
             types=_product(types),
             statics=_product(statics),
             where=[where] if isinstance(where, str) and where else list(where),
+            cpu=cpu or {},
             bytes=bytes,
             flops=flops,
         )

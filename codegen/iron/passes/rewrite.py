@@ -37,12 +37,24 @@ def drop_dead(func: Func) -> None:
     """Remove ops whose results nobody uses and that change nothing."""
     while True:
         used, removed = uses(func), False
+        for op in func.body.walk():
+            removed |= op.kind == "for" and _drop_carried(op, used)
         for block in blocks(func.body):
             keep = [o for o in block.ops if has_effect(o) or any(used.get(r) for r in o.results)]
             removed |= len(keep) != len(block.ops)
             block.ops = keep
         if not removed:
             return
+
+
+def _drop_carried(op: Op, used: dict[Value, int]) -> bool:
+    """A carried value that is neither read in the loop nor after it is no carried value."""
+    body = op.blocks[0]
+    end = body.ops[-1]
+    dead = [i for i, r in enumerate(op.results) if not used.get(r) and not used.get(body.params[1 + i])]
+    for i in reversed(dead):
+        del op.results[i], op.args[3 + i], body.params[1 + i], end.args[i]
+    return bool(dead)
 
 
 def blocks(block: Block) -> list[Block]:
