@@ -1,12 +1,10 @@
 """Rows of an embedding table. An id outside the vocabulary gives a row of NaN: loud, and never a stray read."""
 
 from iron import In, Out, T, W, WARP, dim, f16, f32, group, i32, kernel, lanes, u32
+from packing import FORMATS
 
 DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
 DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
-# SYM=1 is what the formats with a scale and no bias need: 4-bit and 8-bit blocks of 32, 8-bit groups of 16.
-AFFINE = [{"bits": b, "G": g, "SYM": 0} for b in (4, 8) for g in (16, 32, 64, 128)]
-AFFINE += [{"bits": b, "G": g, "SYM": 1} for b in (4, 8) for g in (16, 32)]
 CHUNK = 1024
 GRID = ("ceildiv(n, 1024)", "rows")
 NAN = float("nan")
@@ -24,7 +22,7 @@ def gather(table: In[W, "vocab", "n"], ids: In[i32, "rows"], out: Out[T, "rows",
         out[row, i] = T(v if known else NAN)
 
 
-@kernel(grid=GRID, group=256, types={"T": ["f32", "f16", "bf16"]}, statics=AFFINE, where="n % G == 0",
+@kernel(grid=GRID, group=256, types={"T": ["f32", "f16", "bf16"]}, statics=FORMATS, where="n % G == 0",
         bytes="rows * (n * bits // 8 + n // G * 4 + n * 4 + 4)", flops="2 * rows * n")  # fmt: skip
 def gather_q(
     codes: In[u32, "ceildiv(vocab, WARP)", "n // G", "G * bits // 32", "WARP"],

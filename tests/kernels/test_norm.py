@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from support.int8 import BLOCKS, check_blocks
 from support.launch import run_kernel
 from support.oracle import assert_close
 from support.rand import normal
 
 SIZES = [1, 31, 32, 33, 576, 2048, 4097]
-BLOCKS = [(32, 32), (576, 32), (2048, 32), (16, 16), (48, 16), (4112, 16)]
 FLOATS = ["f32", "f16", "bf16"]
 EPS = 1e-5
 
@@ -18,19 +18,6 @@ def wide(x):
 
 def rms_norm64(x, w, eps=EPS):
     return wide(w) * wide(x) / np.sqrt(np.mean(wide(x) ** 2, axis=-1, keepdims=True) + eps)
-
-
-def check_blocks(got, want, dtype, block):
-    """Codes, scales and code sums describe `want` to half a step."""
-    rows, n = want.shape
-    codes, scales = got["q"].reshape(rows, -1, block), got["qs"]
-    assert np.abs(codes.astype(int)).max() <= 127
-    peaks = np.abs(want).reshape(codes.shape).max(axis=-1)
-    assert_close(scales, peaks / 127, op="int8_scale", dtype=dtype)
-    steps = want.reshape(codes.shape) / np.where(scales > 0, scales, 1)[..., None]
-    assert_close(codes, steps, op="int8_code", dtype=dtype)
-    sums = codes.sum(axis=-1, dtype=np.int64) * scales.astype(np.float64)
-    assert_close(got["qm"], sums, op="int8_sum", dtype="f32")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

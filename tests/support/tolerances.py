@@ -29,6 +29,13 @@ _SOFTMAX = "our exp is good to 2 ulp; the weights sum to one, so errors do not g
 TABLE: dict[tuple[str, str], Tolerance] = {
     **_rows("copy", _EXACT, f32=(0, 0), f16=(0, 0), bf16=(0, 0), i32=(0, 0), u32=(0, 0)),
     **_rows("embed", _EXACT, f32=(0, 0), f16=(0, 0), bf16=(0, 0)),
+    **_rows(
+        "embed_q",
+        "code * scale + bias in f32, one rounding each, which cancel near zero",
+        f32=(2e-6, 2 * _F32),
+        f16=(1e-4, 2 * _F16),
+        bf16=(1e-4, 2 * _BF16),
+    ),
     **_rows("add", _ONE, f32=(1e-7, _F32), f16=(1e-4, _F16), bf16=(1e-3, _BF16)),
     **_rows(
         "silu_mul",
