@@ -12,14 +12,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..errors import IronError
-from ..exprs import Expr, c_code, evaluate, integer
+from ..exprs import Expr, c_code, integer
 from ..ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
 from ..names import FLOATS
 from ..step_block import FIELDS
 from .dialect import (
+    ATOM,
     INFIX,
     KEYWORDS,
+    LEVELS,
     LONGEST_INLINE,
+    LOOSE,
+    PRODUCT,
+    SUM,
     WARP,
     Code,
     Dialect,
@@ -109,8 +114,10 @@ class Writer:
         uses = self.uses.get(v, [])
         if not uses:
             return
-        named = v.name and code.compound
-        if len(uses) == 1 and uses[0] is here and not named and len(code.text) <= LONGEST_INLINE:
+        named = v.name and code.level < ATOM
+        once = len(uses) == 1 and uses[0] is here
+        yielded = once and v in here.ops[-1].args  # becomes an assignment to a named variable
+        if yielded or (once and not named and len(code.text) <= LONGEST_INLINE):
             self.codes[v] = code
             if code.loads:
                 self.pending[v] = code
@@ -170,17 +177,17 @@ class Writer:
         if template is not None:
             return self.fill(template, args, to)
         if op.kind in INFIX:
-            a, b = (x.term if op.kind in ("add", "sub") else x.operand for x in args)
-            text = f"{a} {INFIX[op.kind]} {b}"
-            if is_narrow(to):
-                return Code(f"{self.dialect.types[to]}({text})")
-            return Code(text, True, product=op.kind in ("mul", "div"))
+            left, right, level = LEVELS.get(op.kind, (ATOM, ATOM, LOOSE))
+            text = f"{args[0].at(left)} {INFIX[op.kind]} {args[1].at(right)}"
+            return Code(f"{self.dialect.types[to]}({text})") if is_narrow(to) else Code(text, level)
         if op.kind in ("neg", "lnot"):
-            text = ("-" if op.kind == "neg" else "!") + args[0].operand
-            return Code(f"{self.dialect.types[to]}({text})") if is_narrow(to) else Code(text, True)
+            text = ("-" if op.kind == "neg" else "!") + args[0].at(ATOM)
+            return (
+                Code(f"{self.dialect.types[to]}({text})") if is_narrow(to) else Code(text, PRODUCT)
+            )
         if op.kind == "select":
             c, a, b = args
-            return Code(f"{c.operand} ? {a.operand} : {b.operand}", True)
+            return Code(f"{c.at(ATOM)} ? {a.at(SUM)} : {b.at(SUM)}", LOOSE)
         if dtype in ("f16", "bf16"):  # functions exist for f32 only: compute there, round once
             wide = [Code(self.cast(a, dtype, "f32")) for a in args]
             template = self.dialect.ops.get(f"{op.kind}.f32")
@@ -208,10 +215,9 @@ class Writer:
 
     def op_cast(self, op: Op, here: Block) -> None:
         x = self.code(op.args[0])
-        same = op.args[0].type == op.attrs["to"]
-        text = self.cast(x, op.args[0].type or "", op.attrs["to"])
-        code = Code(text, same and x.compound, x.loads)
-        self.bind(op.result, code, here)
+        source, to = op.args[0].type or "", op.attrs["to"]
+        level = x.level if source == to else ATOM
+        self.bind(op.result, Code(self.cast(x, source, to), level, x.loads), here)
 
     def op_bitcast(self, op: Op, here: Block) -> None:
         x = self.code(op.args[0])
@@ -255,15 +261,12 @@ class Writer:
             return Code("true" if x else "false")
         if dtype in FLOATS:
             text = float_text(float(x), self.dialect.infinity, self.dialect.nan)
-            negative = text.startswith("-")
-            return (
-                Code(text, negative)
-                if dtype == "f32"
-                else Code(self.cast(Code(text), "f32", dtype))
-            )
+            if dtype != "f32":
+                return Code(self.cast(Code(text), "f32", dtype))
+            return Code(text, PRODUCT if text.startswith("-") else ATOM)
         if dtype == "i32" and x == -(2**31):
-            return Code("-2147483647 - 1", True)
-        return Code(f"{x}u" if dtype == "u32" else f"{x}", x < 0)
+            return Code("-2147483647 - 1", SUM)
+        return Code(f"{x}u" if dtype == "u32" else f"{x}", PRODUCT if x < 0 else ATOM)
 
     # -- memory ---------------------------------------------------------------------------------
 
@@ -280,29 +283,31 @@ class Writer:
         """Row-major; in 64 bits unless the tensor is known to be small."""
         if len(index) == 1:
             return index[0].text
-        small, size = all(s.op == "int" for s in shape), 1
-        if small:
-            for s in shape:
-                size *= evaluate(s, {})
-        names = {d: self.dim(d) for s in shape[1:] for d in s.names() if d != "WARP"} | {
-            "WARP": f"{WARP}u"
-        }
-        text = index[0].operand if small and size < 2**32 else f"size_t({index[0]})"
-        if index[0].text in ("0", "0u"):
-            text = ""
-        for i, extent in zip(index[1:], shape[1:], strict=True):
-            if text:
-                text = f"({text})" if " + " in text else text
-                text = f"{text} * {c_code(extent, names)}" if extent != integer(1) else text
-            if i.text not in ("0", "0u"):
-                text = f"{text} + {i.operand}" if text else i.operand
-        return text or "0"
+        size = 1
+        for extent in shape:
+            size *= extent.args[0] if extent.op == "int" else 2**32
+        names = {d: self.dim(d) for s in shape[1:] for d in s.names() if d != "WARP"}
+        names["WARP"] = f"{WARP}u"
+        total = Code("0")
+        for i, extent in zip(index, shape, strict=True):
+            if not total.is_zero and extent != integer(1):
+                if total.text[:-1].isdigit() and extent.op == "int":
+                    total = Code(f"{int(total.text[:-1]) * extent.args[0]}u")
+                else:
+                    wide = size < 2**32 or total.text.startswith(("size_t(", "(size_t("))
+                    base = total.at(PRODUCT) if wide else f"size_t({total})"
+                    total = Code(f"{base} * {c_code(extent, names)}", PRODUCT)
+            if total.is_zero:
+                total = i
+            elif not i.is_zero:
+                total = Code(f"{total.at(SUM)} + {i.at(PRODUCT)}", SUM)
+        return total.text
 
     def op_load(self, op: Op, here: Block) -> None:
         source = self.storage(op)
         place = Code(self.place(op, op.args))
         self.bind(
-            op.result, Code(self.cast(place, source, op.result.type or source), False, True), here
+            op.result, Code(self.cast(place, source, op.result.type or source), ATOM, True), here
         )
 
     op_shared_load = op_load
@@ -327,7 +332,7 @@ class Writer:
         code = Code(f"step_block[{word}]")
         if dtype != "u32":
             code = self.fill(self.dialect.ops[f"bitcast.u32.{dtype}"], [code], dtype)
-        self.bind(op.result, Code(code.text, True, self.func.writes_step), here)
+        self.bind(op.result, Code(code.text, ATOM, self.func.writes_step), here)
 
     def op_step_store(self, op: Op, here: Block) -> None:
         self.used.add("step")
@@ -425,13 +430,13 @@ class Writer:
         stride = (
             self.defs[op.args[2]].attrs["value"] if self.defs[op.args[2]].kind == "const" else None
         )
-        first, advance = start.text, step.operand
+        first, advance = start.text, step.text
         if share is not None:
-            mine = self.use(share) if stride == 1 else f"{self.use(share)} * {step.operand}"
-            first = mine if start.text in ("0", "0u") else f"{start.operand} + {mine}"
-            advance = f"{width * stride}u" if stride is not None else f"{width}u * {step.operand}"
+            mine = self.use(share) if stride == 1 else f"{self.use(share)} * {step.at(ATOM)}"
+            first = mine if start.is_zero else f"{start.at(SUM)} + {mine}"
+            advance = f"{width * stride}u" if stride is not None else f"{width}u * {step.at(ATOM)}"
         move = "++{i}" if advance in ("1", "1u") else f"{{i}} += {advance}"
-        return f"for ({{type}} {{i}} = {first}; {{i}} < {stop.operand}; {move}) {{{{"
+        return f"for ({{type}} {{i}} = {first}; {{i}} < {stop.at(SUM)}; {move}) {{{{"
 
     def assign(self, variables: list[Value], values: list[Value]) -> None:
         """All at once: a value may mention a variable that is assigned before it."""

@@ -65,25 +65,33 @@ class Dialect:
         return "\n".join(reversed(chosen))
 
 
+# How tightly an expression binds.
+LOOSE, SUM, PRODUCT, ATOM = range(4)
+# kind -> what its operands need without parentheses, and what it gives; others take atoms.
+LEVELS = {
+    "add": (SUM, PRODUCT, SUM), "sub": (SUM, PRODUCT, SUM), "mul": (PRODUCT, ATOM, PRODUCT),
+    "div": (PRODUCT, ATOM, PRODUCT),
+} | dict.fromkeys(("eq", "ne", "lt", "le", "gt", "ge"), (SUM, SUM, LOOSE))  # fmt: skip
+
+
 @dataclass
 class Code:
-    """An expression that has not been written yet; `loads` if it must not move past a store."""
+    """An expression that is not written yet; `loads` if it must not move past a store."""
 
     text: str
-    compound: bool = False
+    level: int = ATOM
     loads: bool = False
-    product: bool = False  # a compound that binds tighter than + and -
 
     def __str__(self) -> str:
         return self.text
 
-    @property
-    def operand(self) -> str:
-        return f"({self.text})" if self.compound else self.text
+    def at(self, level: int) -> str:
+        """The text as an operand that must bind at least so tightly."""
+        return self.text if self.level >= level else f"({self.text})"
 
     @property
-    def term(self) -> str:
-        return self.text if self.product else self.operand
+    def is_zero(self) -> bool:
+        return self.text in ("0", "0u")
 
 
 def scratch(func: Func) -> list[Shared]:
