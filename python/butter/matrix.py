@@ -50,6 +50,10 @@ class DenseMatrix:
             self.array.write(np.ascontiguousarray(rows[stored.order]).reshape(-1))
             stored.release()
 
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes if self.array else 0
+
     def check_finite(self) -> None:
         check_finite(self.name, self.array)
 
@@ -81,6 +85,10 @@ class QuantizedMatrix:
     def _parts(self) -> tuple:
         # Kernels take three tensors; symmetric formats have no biases and read none.
         return self.codes, self.scales, self.biases or self.scales
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (self.codes, self.scales, self.biases) if a is not None)
 
     @property
     def block(self) -> int:

@@ -100,6 +100,10 @@ class Recorder(Kernels):
             self._arrays.append(array)
         return self._bound[id(array)]
 
+    def layer(self, index: int) -> None:
+        """Dispatches from here on belong to this layer."""
+        self.program.layer(index)
+
     def legal(self, kernel: str, static: str) -> list[int]:
         """The values that a static argument of a kernel may have."""
         return self._manifest.legal(kernel, static)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import DTYPE_BYTES, Array, empty, to_dtype, to_f32
+from .array import Array, empty, to_dtype, to_f32
 from .checkpoint import Checkpoint, Stored
 from .errors import WeightError
 from .matrix import Matrix, check_finite, matrix
@@ -43,6 +43,7 @@ class WeightLoader:
         self.checkpoint = checkpoint
         self.dtype = dtype
         self.wanted: dict[str, Matrix | Vector] = {}
+        self._asked: set[str] = set()
         self._problems: list[str] = []
         self._missing: list[str] = []
 
@@ -50,6 +51,7 @@ class WeightLoader:
         """Ask for a tensor; what is wrong with it is kept for `check`."""
         if name in self.wanted:
             return self.wanted[name]
+        self._asked.add(name)
         stored = self.checkpoint.tensors.get(name)
         if stored is None:
             self._missing.append(name)
@@ -64,15 +66,17 @@ class WeightLoader:
             return None
         return self.wanted[name]
 
+    def ignore(self, name: str) -> None:
+        """A tensor that some checkpoints hold and this model has no use for."""
+        self._asked.add(name)
+
     def check(self, ignored: Iterable[str] = ()) -> None:
         """Raise WeightError that lists missing, surplus and wrong tensors; `ignored` are patterns."""
         skip = [re.compile(p) for p in ignored]
         surplus = [
             name
             for name in self.checkpoint.tensors
-            if name not in self.wanted
-            and not any(name == p.split(":")[0] for p in self._problems)
-            and not any(p.search(name) for p in skip)
+            if name not in self._asked and not any(p.search(name) for p in skip)
         ]
         parts = []
         if self._missing:
@@ -126,7 +130,7 @@ class Weights:
 
         def make(stored: Stored) -> Vector:
             if not stored.is_dense:
-                raise WeightError(f"got {stored.type}, need one of {', '.join(DTYPE_BYTES)[:14]}")
+                raise WeightError(f"got {stored.type}, need f32, f16 or bf16")
             return Vector(stored.name, (n,), dtype)
 
         return self._loader.want(self.path, (n,), make)
@@ -134,6 +138,10 @@ class Weights:
     def matrix(self, n: int, k: int) -> Matrix:
         """The tensor at this place as [n, k], in whatever form it is stored."""
         return self._loader.want(self.path, (n, k), lambda stored: matrix(stored, (n, k)))
+
+    def ignore(self) -> None:
+        """Say that the tensor at this place may exist and is not needed."""
+        self._loader.ignore(self.path)
 
     def __repr__(self) -> str:
         return f"<Weights {self.path or '(root)'}>"

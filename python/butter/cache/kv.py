@@ -1,0 +1,62 @@
+"""Keys and values of every position, and the rotary tables that go with them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..array import DTYPE_BYTES, Array, empty
+from ..config import rope_tables
+
+PAGE = 64  # capacity is a multiple of it, as the attention kernels need
+
+
+class RopeTables:
+    """cos and sin [capacity, half] in f32, as the model's rotary scaling makes them."""
+
+    # Kinds whose frequencies depend on the length of the text.
+    BY_LENGTH = ("dynamic", "longrope")
+
+    def __init__(self, device, config: Mapping, capacity: int):
+        self._config = config
+        self.capacity = capacity
+        self.depends_on_length = config["rope_parameters"]["rope_type"] in self.BY_LENGTH
+        cos, sin = rope_tables(config, capacity)
+        self.cos, self.sin = empty(device, cos.shape, "f32"), empty(device, sin.shape, "f32")
+        self._length: int | None = None
+        self._write(cos, sin)
+
+    def fit(self, length: int) -> None:
+        """Set the frequencies for a pass that ends at this length; the device must be idle."""
+        if self.depends_on_length and length != self._length:
+            self._length = length
+            self._write(*rope_tables(self._config, self.capacity, seq_len=length))
+
+    def _write(self, cos, sin) -> None:
+        self.cos.write(cos)
+        self.sin.write(sin)
+
+
+@dataclass(frozen=True)
+class KVCache:
+    """One layer's cache. Keys lie interleaved by WARP, so that attention reads one key per lane."""
+
+    keys: Array  # [Hkv, P // WARP, D, WARP]
+    values: Array  # [Hkv, P, D]
+    rope: RopeTables
+
+    @classmethod
+    def allocate(
+        cls, device, *, heads: int, head_dim: int, rope: RopeTables, dtype: str
+    ) -> "KVCache":
+        """Room for `rope.capacity` positions. Pages are taken from the system when first used."""
+        capacity, warp = rope.capacity, device.warp
+        keys = empty(device, (heads, capacity // warp, head_dim, warp), dtype)
+        return cls(keys, empty(device, (heads, capacity, head_dim), dtype), rope)
+
+
+def round_up(positions: int) -> int:
+    """The capacity that holds so many positions."""
+    return -(-positions // PAGE) * PAGE
+
+
+def bytes_per_position(*, layers: int, heads: int, head_dim: int, dtype: str) -> int:
+    return layers * heads * head_dim * 2 * DTYPE_BYTES[dtype]

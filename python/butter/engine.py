@@ -1,0 +1,177 @@
+"""A family's weights on a device, and the programs that are recorded from them."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .array import Array
+from .cache.kv import KVCache, RopeTables, bytes_per_position, round_up
+from .checkpoint import Checkpoint
+from .errors import ConfigError, UnsupportedError
+from .matrix import DenseMatrix, QuantizedMatrix
+from .recorder import Dynamic, Recorder
+from .registry import Family
+from .weights import Progress, WeightLoader, Weights
+
+log = logging.getLogger("butter.engine")
+
+CHUNK = 256  # rows of a prefill step
+LOGITS_BYTES = 32 << 20  # a step that returns logits has at most so many
+KV_SHARE = 4  # the cache may take 1/4 of memory where the user names no context
+MODES = ("eager", "argument_buffers", "icb")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a model is to run; checked before anything is opened."""
+
+    dispatch: str = "eager"
+    dtype: str | None = None
+    max_context: int | None = None
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dispatch not in MODES:
+            raise ConfigError(f"[model] dispatch: got {self.dispatch!r}, need {', '.join(MODES)}")
+        if self.dtype not in (None, "f32"):
+            raise UnsupportedError(
+                f"[model] dtype: got {self.dtype!r}; activations are f32 on every device that "
+                "Butter runs on today. Leave it out, or say 'f32' for exact products."
+            )
+        context = self.max_context
+        if context is not None and (isinstance(context, bool) or not isinstance(context, int)):
+            raise ConfigError(f"[model] max_context: got {context!r}, need a number of tokens")
+        if context is not None and not 1 <= context <= 1 << 24:
+            raise ConfigError(f"[model] max_context: got {context}, need 1 to {1 << 24}")
+
+    @property
+    def is_exact(self) -> bool:
+        """Products with quantized weights take f32 activations, and the cache is f32."""
+        return self.exact or self.dtype == "f32"
+
+
+@dataclass(frozen=True)
+class State:
+    """What outlives the steps of one sequence: caches and the sampler's buffers."""
+
+    caches: Sequence[KVCache]
+    next: Array  # i32 [1]: the token that the next decode step reads
+    counts: Array  # u32 [V]
+    bias: Array  # f32 [V]
+
+
+class Engine:
+    """Weights and recording; knows nothing of text or requests."""
+
+    def __init__(
+        self,
+        device,
+        family: Family,
+        config: Mapping[str, Any],
+        checkpoint: Checkpoint,
+        options: Options,
+    ):
+        self.device = device
+        self.family = family
+        self.config = config
+        self.options = options
+        self.dtype = "f32"
+        self.kv_dtype = "f32" if options.is_exact else "f16"
+        self.text = family.config.read(config)
+        self.checkpoint = checkpoint
+        self._loader = WeightLoader(checkpoint, self.dtype)
+        self.model = family.model(self.text, Weights(self._loader))
+        self._loader.check(family.ignores)
+        self.max_context = self._context()
+
+    def load(self, *, scan: bool, progress: Progress | None) -> None:
+        """Bring the weights onto the device."""
+        self._loader.load(self.device, scan=scan, progress=progress)
+
+    def _context(self) -> int:
+        """Positions that a sequence may have."""
+        trained = self.text.max_position_embeddings
+        rope = self.config["rope_parameters"]
+        if rope["rope_type"] == "dynamic":
+            trained = int(trained * rope["factor"])
+        wanted = self.options.max_context
+        if wanted is not None:
+            if wanted > trained:
+                log.warning("max_context %d is beyond the %d the model knows", wanted, trained)
+            return wanted
+        room = self.device.memory_bytes // KV_SHARE // self.kv_bytes_per_position
+        if room < trained:
+            log.info("context cut from %d to %d to fit a quarter of memory", trained, room)
+        return max(1, min(trained, room))
+
+    @property
+    def kv_bytes_per_position(self) -> int:
+        text = self.text
+        return bytes_per_position(
+            layers=text.num_hidden_layers,
+            heads=text.num_key_value_heads,
+            head_dim=text.head_dim,
+            dtype=self.kv_dtype,
+        )
+
+    @property
+    def decode_weight_bytes(self) -> int:
+        """Bytes of the matrices that one decode step reads in full."""
+        matrices = [w for w in self._loader.wanted.values()
+                    if isinstance(w, DenseMatrix | QuantizedMatrix)]  # fmt: skip
+        head = self.model.head.weight
+        table = self.model.embed.weight
+        return sum(m.nbytes for m in matrices if m is not table or table is head)
+
+    def caches(self, rope: RopeTables) -> list[KVCache]:
+        """Fresh caches, one per layer."""
+        return [
+            KVCache.allocate(
+                self.device,
+                heads=self.text.num_key_value_heads,
+                head_dim=self.text.head_dim,
+                rope=rope,
+                dtype=self.kv_dtype,
+            )
+            for _ in range(self.text.num_hidden_layers)
+        ]
+
+    @property
+    def capacity(self) -> int:
+        return round_up(self.max_context)
+
+    @property
+    def chunk(self) -> int:
+        return min(CHUNK, self.capacity)
+
+    def recorder(self, rows: int) -> Recorder:
+        p = Recorder(self.device, rows, dtype=self.dtype, exact=self.options.is_exact)
+        p.program.limit_tokens(self.text.vocab_size)
+        return p
+
+    def record_decode(self, state: State):
+        """One token in, one token out, sampled on the device."""
+        p = self.recorder(1)
+        logits = self.model.logits(p, self.model.record(p, state.next, state.caches))
+        work = p.sample_penalize(logits, state.counts, state.bias)
+        p.sample_top_k(work)
+        p.sample_top_p(work)
+        p.sample_min_p(work)
+        p.sample_draw(work, state.next, state.counts)
+        return p.finish()
+
+    def record_prefill(self, state: State):
+        """A chunk of tokens into the caches."""
+        p = self.recorder(Dynamic(self.chunk, "rows"))
+        self.model.record(p, p.tokens(), state.caches).tensor()
+        return p.finish()
+
+    def record_logits(self, state: State):
+        """A chunk of tokens to (plan, id of their logits, rows)."""
+        fitting = LOGITS_BYTES // (4 * self.text.vocab_size)
+        rows = max(1, min(self.chunk, fitting))
+        p = self.recorder(Dynamic(rows, "rows"))
+        logits = self.model.logits(p, self.model.record(p, p.tokens(), state.caches))
+        p.program.keep(logits.id)
+        return p.finish(), logits.id, rows

@@ -1,0 +1,93 @@
+"""From a name to weights on a device."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+
+from . import _native, hub
+from .checkpoint import Checkpoint
+from .config import load_config, load_generation_config, open_gguf
+from .engine import Engine, Options
+from .errors import ConfigError
+from .generation import SamplingParams, defaults_from
+from .lifecycle import Lifecycle, State
+from .prompt import Prompter
+from .registry import find_family
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Everything that a model is made of."""
+
+    engine: Engine
+    prompter: Prompter
+    defaults: SamplingParams
+
+
+def load(
+    id_or_path: str | PathLike,
+    lifecycle: Lifecycle,
+    *,
+    device: str,
+    threads: int | None,
+    revision: str | None,
+    offline: bool | None,
+    scan: bool,
+    **options,
+) -> Loaded:
+    """Find, check and load a model; see `Model.load` for the arguments."""
+    checked = Options(**options)
+    opened = open_device(device, threads)
+    files = hub.resolve(
+        id_or_path,
+        revision=revision,
+        offline=offline,
+        on_progress=lambda done, total: lifecycle.to(State.DOWNLOADING, done, total),
+    )
+    lifecycle.to(State.LOADING)
+    gguf = open_gguf(files) if files.kind == "gguf" else None
+    config = load_config(files, gguf)
+    family = find_family(config)
+    engine = Engine(opened, family, config, Checkpoint(files, config, gguf), checked)
+    prompter = make_prompter(files, gguf, engine.text.vocab_size)
+    engine.load(scan=scan, progress=progress(lifecycle))
+    defaults = defaults_from(
+        load_generation_config(files), config, prompter.tokenizer.eos_ids
+    )
+    lifecycle.to(State.LOADED)
+    return Loaded(engine, prompter, defaults)
+
+
+def open_device(name: str, threads: int | None):
+    """Open a device by name. Raises ConfigError or DeviceError with what exists."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
+        raise ConfigError(f"[model] threads: got {threads!r}, need a number from 1 to 1024")
+    if threads is not None and not 1 <= threads <= 1024:
+        raise ConfigError(f"[model] threads: got {threads}, need 1 to 1024")
+    return _native.open_device(name, threads or 0)
+
+
+def make_prompter(files: hub.ModelFiles, gguf: tuple | None, vocab_size: int) -> Prompter:
+    from .text.template import ChatTemplate
+    from .text.tokenizer import Tokenizer
+
+    metadata = gguf[2] if gguf else None
+    tokenizer = Tokenizer.from_files(files, metadata)
+    template = ChatTemplate.from_files(
+        files, special_tokens=tokenizer.special_tokens, gguf_metadata=metadata
+    )
+    return Prompter(tokenizer, template, vocab_size)
+
+
+def progress(lifecycle: Lifecycle) -> Callable[[int, int], None]:
+    """Reports whole percents only: an event per tensor would cost more than loading it."""
+    last = -1
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        percent = 100 * done // total
+        if percent != last:
+            last = percent
+            lifecycle.to(State.LOADING, done, total)
+
+    return report

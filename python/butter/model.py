@@ -1,0 +1,257 @@
+"""A model: load it once, then generate, stream, score or hold conversations."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from os import PathLike
+
+import numpy as np
+
+from .errors import ConfigError
+from .generation import SamplingParams
+from .lifecycle import Event, Lifecycle, State
+from . import loading
+from .loading import Loaded
+from .prompt import Message, Prompt
+from .registry import TextConfig
+from .result import Result
+from .sequence import Lease
+from .sequence import Sequence as Cached
+from .session import Session
+from .stream import Generation, Request, Stream, drain
+
+
+class Model:
+    """A loaded model. Make one with `Model.load`.
+
+    Every method may be called from any thread. Requests of a model run one after another; sessions
+    have caches of their own and do not wait for each other.
+    """
+
+    def __init__(self, loaded: Loaded, lifecycle: Lifecycle, load_s: float):
+        self._loaded = loaded
+        self._lifecycle = lifecycle
+        self._load_s = load_s
+        self._lease = Lease()
+        self._guard = threading.Lock()
+        self._sequence: Cached | None = None
+        self._sessions: set[Session] = set()
+
+    @classmethod
+    def load(
+        cls,
+        id_or_path: str | PathLike,
+        *,
+        device: str = "auto",
+        dispatch: str = "eager",
+        dtype: str | None = None,
+        threads: int | None = None,
+        max_context: int | None = None,
+        prewarm: bool = True,
+        on_event: Callable[[Event], None] | None = None,
+        exact: bool = False,
+        revision: str | None = None,
+        offline: bool | None = None,
+    ) -> "Model":
+        """Load a model and return it ready.
+
+        Args:
+            id_or_path: A folder, a .gguf file, "org/name" on the Hugging Face hub,
+                "org/name:Q4_K_M", or an alias (`butter models`).
+            device: "auto", "cpu", "metal", "cuda" or "cuda:N".
+            dispatch: "eager", "argument_buffers" or "icb"; all give the same tokens.
+            dtype: Of activations; only "f32" exists so far, which also means `exact`.
+            threads: Of a CPU; None takes the physical cores.
+            max_context: Tokens that a sequence may have; None takes what the model was trained
+                for, as far as its cache fits a quarter of memory.
+            prewarm: Record the programs and run them once, so that the first request is fast;
+                also looks at every weight for values that are not finite.
+            on_event: Called with each `Event` of the lifecycle, from the loading thread.
+            exact: Quantized matrices meet f32 activations instead of int8 blocks; slower.
+            revision: Branch, tag or commit of a hub repository.
+            offline: True never asks the network; None follows HF_HUB_OFFLINE.
+
+        Raises:
+            ButterError: One of its subclasses, which names what is wrong and what to do.
+        """
+        began = time.perf_counter()
+        lifecycle = Lifecycle(on_event)
+        try:
+            loaded = loading.load(
+                id_or_path,
+                lifecycle,
+                device=device,
+                dispatch=dispatch,
+                dtype=dtype,
+                threads=threads,
+                max_context=max_context,
+                exact=exact,
+                scan=prewarm,
+                revision=revision,
+                offline=offline,
+            )
+            model = cls(loaded, lifecycle, 0.0)
+            if prewarm:
+                model._own_sequence().warm_up()
+        except BaseException as error:
+            lifecycle.fail(error)
+            raise
+        model._load_s = time.perf_counter() - began
+        lifecycle.to(State.READY)
+        return model
+
+    # -- what it is ----------------------------------------------------------------------------
+
+    @property
+    def state(self) -> State:
+        return self._lifecycle.state
+
+    @property
+    def tokenizer(self):
+        """butter.text.Tokenizer of the model."""
+        return self._need().prompter.tokenizer
+
+    @property
+    def config(self) -> TextConfig:
+        """The family's config, with the field names of config.json."""
+        return self._need().engine.text
+
+    @property
+    def device(self):
+        return self._need().engine.device
+
+    @property
+    def max_context(self) -> int:
+        """Tokens that a sequence may have, prompt and answer together."""
+        return self._need().engine.max_context
+
+    @property
+    def has_chat_template(self) -> bool:
+        return self._need().prompter.template is not None
+
+    @property
+    def defaults(self) -> SamplingParams:
+        """What a request gets that names nothing: the model's own generation config."""
+        return self._need().defaults
+
+    # -- what it does --------------------------------------------------------------------------
+
+    def generate(self, prompt: Prompt, *, chat: bool | None = None, **sampling) -> Result:
+        """Generate text and return it whole.
+
+        Args:
+            prompt: A text, a list of messages ({"role": …, "content": …}) or a list of token ids.
+            chat: Whether a text is a user's message; None says so where the model has a chat
+                template. False continues the text as it stands.
+            **sampling: Fields of `SamplingParams`: max_tokens, temperature, top_k, top_p, min_p,
+                repetition_penalty, presence_penalty, frequency_penalty, logit_bias, seed, stop,
+                stop_ids, ignore_eos. What is left out comes from `defaults`.
+        """
+        return drain(self.stream(prompt, chat=chat, **sampling))
+
+    def stream(self, prompt: Prompt, *, chat: bool | None = None, **sampling) -> Stream:
+        """Generate text piece by piece; arguments as for `generate`.
+
+        Arguments are checked at once; work starts with the first piece. While a stream is open,
+        requests of other threads wait and those of its own thread raise ConfigError.
+        """
+        loaded = self._need()
+        is_chat = loaded.prompter.is_chat(prompt, chat)
+        tokens = loaded.prompter.tokens(prompt, is_chat)
+        self._check_room(len(tokens))
+        request = Request(tokens, self.params(**sampling), continues=not is_chat)
+        generation = Generation(
+            self._cold_sequence, self._lease, loaded.prompter.tokenizer, self._load_s
+        )
+        return generation.stream(request)
+
+    def logits(self, tokens: Sequence[int]) -> np.ndarray:
+        """The logits [T, V] in f32 of every position of a list of token ids."""
+        ids = self._need().prompter.checked_ids(tokens)
+        with self._lease:
+            return self._cold_sequence().logits(ids)
+
+    def session(self, messages: Sequence[Message] = ()) -> Session:
+        """Start a conversation that keeps what it has read; `messages` begin it."""
+        session = Session(self, messages)
+        with self._guard:
+            self._sessions.add(session)
+        return session
+
+    def params(self, **sampling) -> SamplingParams:
+        """The model's defaults with these changes, checked, and with a seed."""
+        params = self._need().defaults.override(**sampling).with_seed()
+        vocab = self._need().engine.text.vocab_size
+        outside = [t for t in params.logit_bias if t >= vocab]
+        if outside:
+            raise ConfigError(
+                f"[sampling] logit_bias: got token {outside[0]}, need 0 to {vocab - 1}"
+            )
+        return params
+
+    def close(self) -> None:
+        """Free the weights and caches. Open streams end as cancelled; later calls raise."""
+        with self._guard:
+            sessions, self._sessions = self._sessions, set()
+            if self._lifecycle.state is State.READY:
+                self._lifecycle.to(State.CLOSED)
+        for session in sessions:
+            session.close()
+        self._sequence = None
+        self._loaded = None  # type: ignore[assignment]
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self._loaded is None:
+            return "<butter.Model closed>"
+        return f"<butter.Model {self._loaded.engine.checkpoint.source} on {self.device.name}>"
+
+    # -- for sessions --------------------------------------------------------------------------
+
+    def _need(self) -> Loaded:
+        loaded = self._loaded
+        if loaded is None:
+            raise ConfigError("[model] is closed. Load it again.")
+        return loaded
+
+    def _check_room(self, count: int) -> None:
+        room = self.max_context
+        if count > room:
+            raise ConfigError(
+                f"[context] the prompt has {count} tokens, the context holds {room}. Shorten it, "
+                "or load with a larger max_context."
+            )
+
+    def _own_sequence(self) -> Cached:
+        engine = self._need().engine
+        if self._sequence is None:
+            self._sequence = Cached(engine)
+        return self._sequence
+
+    def _cold_sequence(self) -> Cached:
+        """The model's own sequence, emptied: equal requests give equal results."""
+        sequence = self._own_sequence()
+        sequence.truncate(0)
+        return sequence
+
+    def _forget(self, session: Session) -> None:
+        with self._guard:
+            self._sessions.discard(session)
+
+
+load = Model.load
+
+
+def generate(model: Model, prompt: Prompt, **options) -> Result:
+    """`model.generate`, as a function."""
+    return model.generate(prompt, **options)
+
+
+def stream_generate(model: Model, prompt: Prompt, **options) -> Stream:
+    """`model.stream`, as a function."""
+    return model.stream(prompt, **options)

@@ -1,0 +1,5 @@
+"""Model families, one file each. Importing one registers it."""
+
+from . import llama
+
+__all__ = ["llama"]

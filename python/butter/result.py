@@ -1,0 +1,44 @@
+"""What a request gives back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .stats import Stats
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished generation.
+
+    Attributes:
+        text: What was generated, without stop strings and special tokens.
+        tokens: The ids it came from.
+        finish_reason: "stop" (an end token or stop string), "length" (max_tokens, or the context
+            is full) or "cancelled".
+        seed: The seed that the draws used; give it again to get the same text.
+        stats: Times and rates.
+    """
+
+    text: str
+    tokens: list[int]
+    finish_reason: str
+    seed: int
+    stats: Stats
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Piece(str):
+    """A part of the generated text, always whole characters, with the ids that completed it."""
+
+    tokens: tuple[int, ...]
+
+    def __new__(cls, text: str, tokens: Sequence[int] = ()):
+        self = super().__new__(cls, text)
+        self.tokens = tuple(tokens)
+        return self
+
+    @property
+    def text(self) -> str:
+        return str(self)

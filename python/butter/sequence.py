@@ -1,0 +1,183 @@
+"""One sequence of tokens on the device: caches, sampler state and the programs over them."""
+
+import threading
+from collections.abc import Sequence as Ids
+from functools import cached_property
+
+import numpy as np
+
+from . import _native
+from .array import empty
+from .cache.kv import RopeTables
+from .engine import Engine, State
+from .errors import ConfigError
+from .generation import SamplingParams
+from .layers.attention import MAX_SPLITS, SPLIT_LEN
+from .step import sampling_words, step_words
+
+PROMPT_BIT = np.uint32(1 << 31)  # in a token's count: it is part of the prompt
+
+
+class Sequence:
+    """Tokens whose keys and values are cached. Not to be used by two threads at once."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        device, vocab = engine.device, engine.text.vocab_size
+        self.rope = RopeTables(device, engine.config, engine.capacity)
+        self.state = State(
+            caches=engine.caches(self.rope),
+            next=empty(device, (1,), "i32"),
+            counts=empty(device, (vocab,), "u32"),
+            bias=empty(device, (vocab,), "f32"),
+        )
+        self.tokens: list[int] = []
+
+    @cached_property
+    def decode_plan(self):
+        return self.engine.record_decode(self.state)
+
+    @cached_property
+    def decode(self):
+        return self.decode_plan.prepare(self.engine.options.dispatch)
+
+    @cached_property
+    def prefill(self):
+        return self.engine.record_prefill(self.state).prepare(self.engine.options.dispatch)
+
+    @cached_property
+    def _scorer(self):
+        plan, logits, rows = self.engine.record_logits(self.state)
+        return plan.prepare(self.engine.options.dispatch), logits, rows
+
+    def warm_up(self) -> None:
+        """Record the programs and run each once."""
+        _ = self.prefill
+        self.fill([0, 0])
+        loop = self.start(0, SamplingParams(temperature=0.0, seed=0), limit=1)
+        loop.run(1)
+        self.truncate(0)
+
+    def truncate(self, length: int) -> None:
+        """Forget all tokens from `length` on."""
+        del self.tokens[length:]
+
+    def reuse(self, tokens: Ids[int]) -> int:
+        """Keep the longest common prefix with `tokens` and forget the rest; returns its length."""
+        common = 0
+        for mine, theirs in zip(self.tokens, tokens, strict=False):
+            if mine != theirs:
+                break
+            common += 1
+        if self.rope.depends_on_length and common < len(tokens):
+            common = 0  # what is cached was turned by the angles of another length
+        self.truncate(common)
+        return common
+
+    def check_room(self, count: int) -> None:
+        """Raise ConfigError if `count` more tokens do not fit."""
+        held, room = len(self.tokens), self.engine.max_context
+        if held + count > room:
+            raise ConfigError(
+                f"[context] got {held + count} tokens ({held} cached and {count} new), need at "
+                f"most {room}. Shorten the prompt or load with a larger max_context."
+            )
+
+    def fill(self, tokens: Ids[int]) -> None:
+        """Read tokens into the caches."""
+        self.check_room(len(tokens))
+        chunk = self.engine.chunk
+        for start in range(0, len(tokens), chunk):
+            part = list(tokens[start : start + chunk])
+            self.prefill.run(self._words(len(part)), part)
+            self.tokens += part
+
+    def logits(self, tokens: Ids[int]) -> np.ndarray:
+        """Read tokens into the caches and return their logits [T, V] in f32."""
+        self.check_room(len(tokens))
+        self.rope.fit(len(self.tokens) + len(tokens))
+        vocab = self.engine.text.vocab_size
+        out = np.empty((len(tokens), vocab), np.float32)
+        replay, logits, rows = self._scorer
+        for start in range(0, len(tokens), rows):
+            part = list(tokens[start : start + rows])
+            replay.run(self._words(len(part)), part)
+            got = np.frombuffer(replay.read(logits), np.float32, len(part) * vocab)
+            out[start : start + len(part)] = got.reshape(len(part), vocab)
+            self.tokens += part
+        return out
+
+    def _words(self, rows: int) -> list[int]:
+        pos = len(self.tokens)
+        return step_words(pos=pos, rows=rows, kv_len=pos + rows, splits=1)
+
+    def start(
+        self, token: int, params: SamplingParams, *, limit: int, stop: Ids[int] = ()
+    ) -> "_native.DecodeLoop":
+        """Submit the first decode step, whose input is `token`; params have a seed.
+
+        Call `finish` when the loop has ended.
+        """
+        self.check_room(1)
+        self._prepare_sampler(token, params)
+        loop = _native.DecodeLoop(
+            self.decode,
+            stop_tokens=list(stop),
+            max_position=self.engine.max_context,
+            max_splits=MAX_SPLITS,
+            split_len=SPLIT_LEN,
+        )
+        loop.start(sampling_words(params), position=len(self.tokens), limit=limit)
+        return loop
+
+    def finish(self, loop: "_native.DecodeLoop", read: Ids[int]) -> None:
+        """Note what the loop has cached: `read` are its input tokens in order."""
+        self.tokens += read[: loop.position - len(self.tokens)]
+
+    def _prepare_sampler(self, token: int, params: SamplingParams) -> None:
+        vocab = self.engine.text.vocab_size
+        if not 0 <= token < vocab:
+            raise ConfigError(f"[prompt] token id: got {token}, need 0 to {vocab - 1}")
+        self.state.next.write(np.array([token], np.int32))
+        if params.repetition_penalty != 1 or params.presence_penalty or params.frequency_penalty:
+            counts = np.zeros(vocab, np.uint32)
+            counts[[*self.tokens, token]] = PROMPT_BIT
+            self.state.counts.write(counts)
+        if params.logit_bias:
+            bias = np.zeros(vocab, np.float32)
+            wrong = [t for t in params.logit_bias if t >= vocab]
+            if wrong:
+                raise ConfigError(f"[sampling] logit_bias: got token {wrong[0]}, need < {vocab}")
+            bias[list(params.logit_bias)] = list(params.logit_bias.values())
+            self.state.bias.write(bias)
+
+
+class Lease:
+    """Lets one request at a time use a sequence; others wait for it.
+
+    A thread that still holds it itself, through an unfinished stream, gets an error instead of
+    waiting for itself.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+
+    def acquire(self) -> None:
+        me = threading.get_ident()
+        while not self._lock.acquire(timeout=0.1):
+            if self._owner == me:
+                raise ConfigError(
+                    "[model] a stream of this thread is not finished. Read it to its end or "
+                    "close() it, or use a session of its own for each stream."
+                )
+        self._owner = me
+
+    def release(self) -> None:
+        self._owner = None
+        self._lock.release()
+
+    __enter__ = acquire
+
+    def __exit__(self, *_) -> None:
+        self.release()
