@@ -241,6 +241,7 @@ class _Group:
         self.shared[op.attrs["name"]].store(self, op, mask, args[:-1], args[-1])
 
     def op_barrier(self, op: Op, mask: Any) -> None:
+        """Reductions of the group are barriers as well."""
         self.whole_group(op, mask)
         for s in self.shared.values():
             s.barrier()
@@ -258,7 +259,7 @@ class _Group:
     op_warp_sum = op_warp_max = op_warp_min = warp_reduce
 
     def group_reduce(self, op: Op, mask: Any, x: Any) -> Any:
-        self.whole_group(op, mask)
+        self.op_barrier(op, mask)
         dtype, how = op.result.type or "", op.kind[-3:]
         wide = "f32" if dtype in FLOATS else dtype
         return ops.tree(how, dtype, ops.tree(how, wide, self.by_warp(x)))
@@ -280,7 +281,7 @@ class _Group:
         return np.repeat(result, self.warp) if len(result) > 1 else result[0]
 
     def op_across_warps_sum(self, op: Op, mask: Any, x: Any) -> Any:
-        self.whole_group(op, mask)
+        self.op_barrier(op, mask)
         rows, dtype = self.by_warp(x), op.result.type or ""
         total = rows[0]
         for row in rows[1:]:

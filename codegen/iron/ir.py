@@ -27,7 +27,7 @@ Ops (args -> results; attributes in braces):
     warp_read (x, lane)                the value another lane holds; `lane` is the same for all lanes
     group_sum group_max group_min (x)  over all lanes of the group
     across_warps_sum (x)               lane by lane over the warps of the group
-    barrier                            orders memory among the lanes of a group
+    barrier                            orders memory among the lanes of a group; so do group_* and across_warps_sum
     dot_u8i8 {bits} (c…, x…) -> i32    sum over words of four products: unsigned codes below 2**bits times signed bytes
     dp4a (acc, c, x) -> i32            acc plus four products: unsigned bytes of c times signed bytes of x; wraps
     for {kind} (start, stop, step, init…) [iv, carried…] -> carried…    kind: range | lanes | warps
