@@ -82,6 +82,11 @@ std::optional<int32_t> DecodeLoop::next() {
   if (!running_) return std::nullopt;
   try {
     const int32_t token = take();
+    if (token < 0) {
+      throw Error(Code::kDevice, "decode",
+                  concat("no token could be drawn: got ", token, " at position ", position() - 1,
+                         ", because every logit is NaN or -inf. Check the weights and biases."));
+    }
     if (stop_.contains(token)) {
       stop_token_ = token;
       end(StopReason::kStopToken);
