@@ -26,7 +26,9 @@ def append(machine, k, v, half, pos, capacity, types=("f32", "f32"), step=None, 
 
 
 @pytest.mark.parametrize("types", TYPES, ids="-".join)
-@pytest.mark.parametrize(("heads", "size", "half"), [(1, 2, 1), (3, 64, 32), (2, 66, 33), (2, 80, 16)])
+@pytest.mark.parametrize(
+    ("heads", "size", "half"), [(1, 2, 1), (3, 64, 32), (2, 66, 33), (2, 80, 16)]
+)
 @pytest.mark.parametrize(("pos", "rows"), [(0, 1), (31, 1), (30, 5), (0, 33), (63, 1)])
 def test_append_writes_rotated_keys_and_plain_values(machine, types, heads, size, half, pos, rows):
     k, v = normal((rows, heads, size), types[0]), normal((rows, heads, size), types[0], seed=1)

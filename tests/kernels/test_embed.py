@@ -67,7 +67,9 @@ def test_gather_q_dequantizes_rows(machine, dtype, statics, groups):
     n = groups * statics["G"]
     tensors, table = quantized_table(37, n, *statics.values(), machine.warp)
     tensors["ids"] = IDS
-    got = run_kernel(machine, "gather_q", {"T": dtype}, statics, tensors, dims={"vocab": 37, "n": n})
+    got = run_kernel(
+        machine, "gather_q", {"T": dtype}, statics, tensors, dims={"vocab": 37, "n": n}
+    )
     assert_close(got["out"], table[IDS], op="embed_q", dtype=dtype)
 
 

@@ -24,7 +24,9 @@ def rms_norm64(x, w, eps=EPS):
 @pytest.mark.parametrize("n", SIZES)
 def test_rms_norm_matches_float64(machine, dtype, n):
     x, w = normal((3, n), dtype), normal((n,), dtype)
-    got = run_kernel(machine, "rms_norm", {"T": dtype}, tensors={"x": x, "w": w}, consts={"eps": EPS})
+    got = run_kernel(
+        machine, "rms_norm", {"T": dtype}, tensors={"x": x, "w": w}, consts={"eps": EPS}
+    )
     assert_close(got["out"], rms_norm64(x, w), op="rms_norm", dtype=dtype)
 
 
@@ -64,7 +66,9 @@ def test_add_rms_norm_quantize_is_add_rms_norm_in_int8(machine, dtype, n, block)
 def test_rows_of_zeros_and_huge_rows_stay_finite(machine):
     x = np.stack([np.zeros(64), np.full(64, 1e18), np.full(64, 1e-20)]).astype(np.float32)
     w = np.ones(64, np.float32)
-    got = run_kernel(machine, "rms_norm", {"T": "f32"}, tensors={"x": x, "w": w}, consts={"eps": EPS})
+    got = run_kernel(
+        machine, "rms_norm", {"T": "f32"}, tensors={"x": x, "w": w}, consts={"eps": EPS}
+    )
     assert_close(got["out"], rms_norm64(x, w), op="rms_norm", dtype="f32")
 
 

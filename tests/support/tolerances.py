@@ -68,6 +68,7 @@ TABLE: dict[tuple[str, str], Tolerance] = {
         bf16=(2e-2, 2 * _BF16),
     ),
     **_rows("softmax", _SOFTMAX, f32=(1e-6, 1e-5), f16=(1e-4, 2 * _F16), bf16=(1e-3, 2 * _BF16)),
+    **_rows("penalize", "five roundings of values below 40", f32=(4e-6, 8 * _F32)),
     **_rows("gemv", _DOT, f32=(2e-4, 1e-5), f16=(5e-3, 2 * _F16), bf16=(5e-2, 2 * _BF16)),
     **_rows("gemm", _DOT, f32=(2e-4, 1e-5), f16=(5e-3, 2 * _F16), bf16=(5e-2, 2 * _BF16)),
     **_rows("sdpa", _SOFTMAX, f32=(2e-5, 1e-5), f16=(2e-3, 2 * _F16), bf16=(1e-2, 2 * _BF16)),

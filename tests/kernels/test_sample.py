@@ -1,0 +1,217 @@
+"""Filters of the sampling chain: exact sets against float64."""
+
+import numpy as np
+import pytest
+from support import sampling
+from support.launch import run_kernel
+from support.oracle import assert_close
+from support.rand import integers, normal
+
+SIZES = [1, 5, 31, 32, 33, 576, 2048, 4097]
+PROMPT = np.uint32(0x80000000)
+NAN, INF = np.nan, np.inf
+
+
+def kept(machine, name, logits, **step) -> set[int]:
+    """Ids that a filter leaves; those it leaves must keep their bits."""
+    x = np.asarray(logits, np.float32)
+    work = run_kernel(machine, name, tensors={"work": x}, step=step)["work"]
+    stays = ~np.isneginf(work)
+    assert (work[stays].view(np.uint32) == x[stays].view(np.uint32)).all()
+    return set(np.flatnonzero(stays).tolist())
+
+
+def finite(ids: set[int], x) -> set[int]:
+    """What of a set can be told from dropped."""
+    return {i for i in ids if np.asarray(x)[i] > -INF}
+
+
+# -- penalties -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"temperature": 0.7},
+        {"repetition": 1.3},
+        {"presence": 0.5, "frequency": 0.25},
+        {"repetition": 1.1, "presence": -0.5, "frequency": 0.1, "temperature": 1.7, "bias": True},
+        {"bias": True, "temperature": 0},
+    ],
+    ids=lambda o: "-".join(o) or "off",
+)
+def test_penalties_follow_their_order(machine, n, options):
+    logits = normal((3, n), scale=5)
+    times = integers((n,), 0, 4, "u32")
+    in_prompt = integers((n,), 0, 2, "u32", seed=1).astype(bool)
+    bias = normal((n,), seed=2)
+    counts = times | np.where(in_prompt, PROMPT, np.uint32(0))
+    step = {k: v for k, v in options.items() if k != "bias"} | {"use_bias": "bias" in options}
+    tensors = {"logits": logits, "counts": counts, "bias": bias}
+    got = run_kernel(machine, "sample_penalize", tensors=tensors, step=step)["work"]
+    want = sampling.penalize(
+        logits[-1], times, in_prompt, **{**options, "bias": bias if "bias" in options else None}
+    )
+    assert_close(got, want, op="penalize", dtype="f32")
+
+
+def test_penalize_turns_nan_into_never_and_ignores_unused_bias(machine):
+    logits = np.array([[NAN, 1, INF, -INF, 5]], np.float32)
+    tensors = {
+        "logits": logits,
+        "counts": np.zeros(5, np.uint32),
+        "bias": np.full(5, NAN, np.float32),
+    }
+    got = run_kernel(machine, "sample_penalize", tensors=tensors, step={"temperature": 0.5})["work"]
+    assert got.tolist() == [-INF, 2, INF, -INF, 10]
+
+
+def test_the_coldest_temperatures_overflow_nothing(machine):
+    logits = np.array([[1e4, 9999, -1e4, 0, 3]], np.float32)
+    zero = {"counts": np.zeros(5, np.uint32), "bias": np.zeros(5, np.float32)}
+    step = {"temperature": 1e-38}
+    got = run_kernel(machine, "sample_penalize", tensors={"logits": logits} | zero, step=step)
+    assert np.isfinite(got["work"]).all() and np.argmax(got["work"]) == 0
+
+
+# -- top-k -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("k", [1, 2, 5, 40, 1000, 4096])
+def test_top_k_keeps_the_k_largest(machine, n, k):
+    x = normal((n,), scale=5)
+    assert kept(machine, "sample_top_k", x, top_k=k) == sampling.top_k(x, k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6, 100])
+@pytest.mark.parametrize(
+    "x",
+    [
+        [1, 2, 3, 4, 5],
+        [5, 5, 5, 5, 5],
+        [1, 5, 1, 5, 1],
+        [0.0, -0.0, 0.0, -1, 1],
+        [-1, -2, -3, -4, -5],
+        [INF, 1, INF, -INF, 0],
+        [-INF, -INF, 3, -INF, -INF],
+        [3e38, -3e38, 1e-45, -1e-45, 0],
+        [NAN, 2, NAN, 1, 0],
+    ],
+    ids=str,
+)
+def test_top_k_of_five_tokens(machine, x, k):
+    got = kept(machine, "sample_top_k", x, top_k=k)
+    assert finite(got, x) == finite(sampling.top_k(np.array(x), k), x)
+
+
+@pytest.mark.parametrize("k", [1, 31, 32, 33, 700, 1999])
+def test_ties_at_the_border_of_top_k_go_to_the_lowest_ids(machine, k):
+    x = integers((2000,), 0, 3).astype(np.float32)
+    assert kept(machine, "sample_top_k", x, top_k=k) == sampling.top_k(x, k)
+
+
+# -- top-p -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("scale", [0.1, 1, 5, 50])
+@pytest.mark.parametrize("p", [1e-6, 0.1, 0.5, 0.9, 0.95, 0.999])
+def test_top_p_keeps_the_smallest_set_that_reaches_p(machine, n, scale, p):
+    x = normal((n,), scale=scale)
+    got = kept(machine, "sample_top_p", x, top_p=p)
+    assert got == sampling.top_k(x, len(got)) and got
+    # f32 sums of n weights decide what float64 may decide otherwise a hair from the border.
+    low, high = (sampling.top_p_size(x, p * (1 + side * 1e-5)) for side in (-1, 1))
+    assert low <= len(got) <= high
+
+
+@pytest.mark.parametrize(
+    ("x", "p", "want"),
+    [
+        ([0, 0, 0, 0], 0.5, {0, 1}),  # four equal weights: two reach a half exactly
+        ([0, 0, 0, 0], 0.51, {0, 1, 2}),
+        ([0, 0, 0, 0], 1e-9, {0}),
+        ([0, 0, 0, 0], 0.0, {0}),
+        ([0, 0, 0, 0], -1.0, {0}),
+        ([0, 0, 0, 0], 1.0, {0, 1, 2, 3}),
+        ([0, 0, 0, 0], 2.0, {0, 1, 2, 3}),
+        ([1, 9, 9, 1, 0], 0.4, {1}),
+        ([1, 9, 9, 1, 0], 0.6, {1, 2}),
+        ([INF, 1, INF, 2, 3], 0.7, {0, 2}),
+        ([INF, 1, INF, 2, 3], 0.3, {0}),
+        ([-INF, 4, -INF, -INF, 4], 0.4, {1}),
+        ([-INF, 4, -INF, -INF, 4], 0.99, {1, 4}),
+        ([-3e38, 3e38, 0, 1, 2], 0.9999999, {1}),
+        ([7], 0.5, {0}),
+    ],
+    ids=str,
+)
+def test_top_p_of_few_tokens(machine, x, p, want):
+    assert kept(machine, "sample_top_p", x, top_p=p) == want
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.77])
+def test_ties_at_the_border_of_top_p_go_to_the_lowest_ids(machine, p):
+    x = integers((2000,), 0, 3).astype(np.float32)
+    got = kept(machine, "sample_top_p", x, top_p=p)
+    low, high = (sampling.top_p_size(x, p * (1 + side * 1e-5)) for side in (-1, 1))
+    assert got == sampling.top_k(x, len(got)) and low <= len(got) <= high
+
+
+def test_top_p_sees_what_top_k_left(machine):
+    x = np.log(np.array([0.4, 0.3, 0.2, 0.05, 0.05], np.float32))
+    work = run_kernel(machine, "sample_top_k", tensors={"work": x}, step={"top_k": 2})["work"]
+    # Of the two, 0.4/0.7 = 0.571: alone enough for 0.55, though 0.4 is not.
+    assert kept(machine, "sample_top_p", work, top_p=0.55) == {0}
+    assert kept(machine, "sample_top_p", x, top_p=0.55) == {0, 1}
+    assert kept(machine, "sample_top_p", work, top_p=0.6) == {0, 1}
+
+
+# -- min-p -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("share", [1e-6, 0.05, 0.1, 0.5, 0.99])
+def test_min_p_keeps_what_is_close_enough_to_the_likeliest(machine, n, share):
+    x = normal((n,), scale=3)
+    got = kept(machine, "sample_min_p", x, min_p=share)
+    ratio = np.exp(x.astype(np.float64) - x.max())
+    assert set(np.flatnonzero(ratio > share * (1 + 1e-5)).tolist()) <= got
+    assert got <= set(np.flatnonzero(ratio >= share * (1 - 1e-5)).tolist())
+
+
+@pytest.mark.parametrize(
+    ("x", "share", "want"),
+    [
+        ([1, 2, 3, 3, 2], 1.0, {2, 3}),
+        ([1, 2, 3, 3, 2], 5.0, {2, 3}),
+        ([1, 2, 3, 3, 2], 0.0, {0, 1, 2, 3, 4}),
+        ([1, 2, 3, 3, 2], -1.0, {0, 1, 2, 3, 4}),
+        ([INF, 3e38, INF, 0, 1], 0.1, {0, 2}),
+        ([-INF, -INF, -2, -INF, -3], 0.1, {2, 4}),
+        ([-INF, -INF, -INF, -INF, -INF], 0.1, set()),
+    ],
+    ids=str,
+)
+def test_min_p_of_five_tokens(machine, x, share, want):
+    assert kept(machine, "sample_min_p", x, min_p=share) == want
+
+
+# -- when filters stand back -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("off", [{"temperature": 0}, {"sample": 0}], ids=["greedy", "no sample"])
+@pytest.mark.parametrize("name", ["sample_top_k", "sample_top_p", "sample_min_p"])
+def test_filters_do_nothing_for_steps_that_do_not_draw(machine, name, off):
+    x = normal((100,))
+    assert len(kept(machine, name, x, top_k=3, top_p=0.1, min_p=0.9, **off)) == 100
+
+
+@pytest.mark.parametrize(
+    ("name", "step"), [("sample_top_k", {"top_k": 2}), ("sample_top_p", {"top_p": 0.1})]
+)
+def test_filters_leave_nothing_of_nothing(machine, name, step):
+    assert kept(machine, name, np.full(5, -INF), **step) == set()
