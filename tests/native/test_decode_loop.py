@@ -1,11 +1,10 @@
 import threading
 
 import pytest
+from chain import MODES, VOCAB, Chain, greedy_words, random_words
 
 from butter import DeviceError, _native
 from butter.errors import ConfigError, ShapeError
-
-from chain import MODES, VOCAB, Chain, greedy_words, random_words
 
 START = 7
 
@@ -57,7 +56,7 @@ def test_stepping_equals_one_run(chain):
     first = loop.run(8)
     # The last token lies in the next-token buffer, so a second run goes on from there.
     loop.start(random_words(1), loop.position, 12, loop.taken)
-    assert first + [token for token in loop] == whole
+    assert first + list(loop) == whole
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -3,12 +3,11 @@ import threading
 
 import numpy as np
 import pytest
+from chain import Chain, greedy_words
 
 from butter import _native
 from butter.errors import ConfigError, DeviceError, KernelError, OutOfMemory, ShapeError
 from butter.step import step_words
-
-from chain import Chain, greedy_words
 
 ISAS = {"base": 4, "v3": 8, "v4": 16, "neon": 4, "dotprod": 4}
 

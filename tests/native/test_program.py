@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
+from chain import MODES
 
 from butter import _native
 from butter.errors import ConfigError, KernelError, ShapeError
 from butter.manifest import manifest
 from butter.step import step_words
-
-from chain import MODES
 
 SPLITS, _ = manifest().step["splits"]
 
@@ -184,7 +183,8 @@ def test_wrong_dispatches_are_refused_when_recorded(device, program):
     refuse(ShapeError, "got 256 bytes, need 260 for rows=1, n=65", program, "add__f32",
            [x, x, out], dims=[1, 65])  # fmt: skip
     refuse(ShapeError, "overlaps 'x'", program, "add__f32", [out, x, out], dims=[1, 64])
-    refuse(ShapeError, "impossible extent", program, "add__f32", [x, x, out], dims=[2**32 - 1, 2**32 - 1])
+    huge = [2**32 - 1, 2**32 - 1]
+    refuse(ShapeError, "impossible extent", program, "add__f32", [x, x, out], dims=huge)
     refuse(ShapeError, "no earlier dispatch has written", program, "add__f32",
            [x, program.activation(256, "f32"), out], dims=[1, 64])  # fmt: skip
     refuse(ShapeError, "dynamic dim is unknown", program, "add__f32", [x, x, out], dims=[1, 64],
