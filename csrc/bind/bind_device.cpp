@@ -98,8 +98,9 @@ nb::object array(const Buffer& memory, const std::string& dtype_text,
   }
   std::byte* at = host_range(*memory, offset, bytes);
   if (reinterpret_cast<uintptr_t>(at) % dtype_bytes(dtype) != 0) {
-    throw Error(Code::kShape, "buffer", concat("misaligned array: got byte offset ", offset,
-                                               ", need a multiple of ", dtype_bytes(dtype)));
+    throw Error(Code::kShape, "buffer",
+                concat("misaligned array: got byte offset ", offset, ", need a multiple of ",
+                       dtype_bytes(dtype)));
   }
   const nb::object owner = nb::cast(memory);
   const auto type = numpy_dtype(dtype);
@@ -117,8 +118,7 @@ void run(Device& device, std::string_view symbol, const std::vector<Range>& buff
   const std::vector<uint32_t> scalars = constant_bits(info, consts);
   std::vector<Slice> slices;
   for (const Range& range : buffers) slices.push_back(to_slice(range));
-  const std::optional<Slice> block =
-      step ? std::optional<Slice>(to_slice(*step)) : std::nullopt;
+  const std::optional<Slice> block = step ? std::optional<Slice>(to_slice(*step)) : std::nullopt;
   const nb::gil_scoped_release release;
   run_kernel(device, info, slices, scalars, dims, block);
 }
@@ -165,17 +165,20 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("threads", [](const Device& d) { return d.info().threads; })
       .def_prop_ro("memory_bytes", [](const Device& d) { return d.info().memory_bytes; })
       .def_prop_ro("info", [](const Device& d) { return describe(d.info()); })
-      .def("allocate", &Device::allocate, "nbytes"_a, Release(), "Zeroed memory.")
+      .def("allocate", &Device::allocate, "nbytes"_a, "sparse"_a = false, Release(),
+           "Zeroed memory. Sparse memory takes pages only when they are touched.")
       .def("adopt", &Device::adopt, "mapping"_a, "offset"_a, "nbytes"_a, Release(),
            "A read-only range of a mapped file, in place where the device can.")
-      .def("run", &run, "symbol"_a, "buffers"_a, "consts"_a = nb::tuple(), "dims"_a = nb::tuple(),
-           "step"_a = nb::none(),
-           nb::sig("def run(self, symbol: str, buffers: collections.abc.Sequence[tuple[Buffer, int, "
-                   "int]], consts: collections.abc.Sequence[float] = (), dims: "
-                   "collections.abc.Sequence[int] = (), step: tuple[Buffer, int, int] | None = None"
-                   ") -> None"),
-           "Check and run one kernel and wait for it. Ranges are (buffer, offset, nbytes).")
-      .def("kernels", [](const Device&) { return kernels(); }, "Symbols of all kernels.")
+      .def(
+          "run", &run, "symbol"_a, "buffers"_a, "consts"_a = nb::tuple(), "dims"_a = nb::tuple(),
+          "step"_a = nb::none(),
+          nb::sig("def run(self, symbol: str, buffers: collections.abc.Sequence[tuple[Buffer, int, "
+                  "int]], consts: collections.abc.Sequence[float] = (), dims: "
+                  "collections.abc.Sequence[int] = (), step: tuple[Buffer, int, int] | None = None"
+                  ") -> None"),
+          "Check and run one kernel and wait for it. Ranges are (buffer, offset, nbytes).")
+      .def(
+          "kernels", [](const Device&) { return kernels(); }, "Symbols of all kernels.")
       .def("inject_fault", &Device::inject_fault, "message"_a,
            "For tests: the next submission fails with a DeviceError instead of running.")
       .def("synchronize", &Device::synchronize, Release(), "Wait for all submitted work.")

@@ -26,7 +26,7 @@ class CpuDevice : public Device {
         pool_(threads, threads > usable_threads()) {}
 
   const DeviceInfo& info() const override { return info_; }
-  Buffer allocate(size_t bytes) override { return allocate_host(bytes); }
+  Buffer allocate(size_t bytes, bool sparse) override { return allocate_host(bytes, sparse); }
 
   Buffer adopt(std::shared_ptr<const Mapping> file, size_t offset, size_t bytes) override {
     return adopt_host(std::move(file), offset, bytes);
@@ -57,9 +57,9 @@ class CpuDevice : public Device {
 
 std::shared_ptr<Device> open_cpu(int threads) {
   if (threads < 0 || threads > cpu::kMaxThreads) {
-    throw Error(Code::kConfig, "cpu", concat("threads is out of range: got ", threads,
-                                             ", need 1..", cpu::kMaxThreads,
-                                             ", or 0 for the physical cores"));
+    throw Error(Code::kConfig, "cpu",
+                concat("threads is out of range: got ", threads, ", need 1..", cpu::kMaxThreads,
+                       ", or 0 for the physical cores"));
   }
   const int count = threads > 0 ? threads : cpu::usable_cores();
   return std::make_shared<cpu::CpuDevice>(cpu::choose_isa(), count);

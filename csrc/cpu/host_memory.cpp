@@ -41,23 +41,23 @@ class FileRange : public Memory {
 };
 
 [[noreturn]] void out_of_memory(size_t bytes) {
-  throw Error(Code::kMemory, "cpu", concat("could not allocate ", bytes,
-                                           " bytes. Use a smaller model or context."));
+  throw Error(Code::kMemory, "cpu",
+              concat("could not allocate ", bytes, " bytes. Use a smaller model or context."));
 }
 
-Buffer map_pages(size_t bytes) {
+Buffer map_pages(size_t bytes, [[maybe_unused]] bool sparse) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) out_of_memory(bytes);
 #if defined(MADV_HUGEPAGE)
-  if (bytes >= kHugePage) madvise(at, bytes, MADV_HUGEPAGE);
+  if (bytes >= kHugePage) madvise(at, bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
 #endif
   return std::make_shared<Pages>(at, bytes);
 }
 
 }  // namespace
 
-Buffer allocate_host(size_t bytes) {
-  if (bytes >= kMapBytes) return map_pages(bytes);
+Buffer allocate_host(size_t bytes, bool sparse) {
+  if (bytes >= kMapBytes) return map_pages(bytes, sparse);
   const size_t rounded = bytes == 0 ? kAlign : (bytes + kAlign - 1) / kAlign * kAlign;
   void* at = std::aligned_alloc(kAlign, rounded);
   if (!at) out_of_memory(bytes);

@@ -29,8 +29,9 @@ class Device {
 
   virtual const DeviceInfo& info() const = 0;
 
-  /// Contents are zero. Throws OutOfMemory.
-  virtual Buffer allocate(size_t bytes) = 0;
+  /// Contents are zero. Sparse memory fills up slowly, as a cache does: it should take small pages
+  /// when they are touched. Throws OutOfMemory.
+  virtual Buffer allocate(size_t bytes, bool sparse = false) = 0;
 
   /// Uses mapped pages in place where the device can; keeps the mapping alive. Read-only.
   virtual Buffer adopt(std::shared_ptr<const Mapping> file, size_t offset, size_t bytes) = 0;

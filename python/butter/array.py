@@ -43,10 +43,10 @@ class Array:
         self.buffer.write(data, self.offset)  # type: ignore[attr-defined]
 
 
-def empty(device, shape: tuple[int, ...], dtype: str) -> Array:
-    """Zeroed memory."""
-    count = math.prod(shape)
-    return Array(device.allocate(count * DTYPE_BYTES[dtype]), tuple(shape), dtype)
+def empty(device, shape: tuple[int, ...], dtype: str, *, sparse: bool = False) -> Array:
+    """Zeroed memory; sparse if it fills up slowly, so that no page is taken before its use."""
+    nbytes = math.prod(shape) * DTYPE_BYTES[dtype]
+    return Array(device.allocate(nbytes, sparse), tuple(shape), dtype)
 
 
 def to_dtype(values: np.ndarray, dtype: str) -> np.ndarray:

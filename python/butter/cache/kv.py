@@ -49,8 +49,11 @@ class KVCache:
     ) -> "KVCache":
         """Room for `rope.capacity` positions. Pages are taken from the system when first used."""
         capacity, warp = rope.capacity, device.warp
-        keys = empty(device, (heads, capacity // warp, head_dim, warp), dtype)
-        return cls(keys, empty(device, (heads, capacity, head_dim), dtype), rope)
+        keys = (heads, capacity // warp, head_dim, warp)
+        values = (heads, capacity, head_dim)
+        return cls(
+            empty(device, keys, dtype, sparse=True), empty(device, values, dtype, sparse=True), rope
+        )
 
 
 def round_up(positions: int) -> int:
