@@ -21,8 +21,9 @@ PROMPT_BIT = np.uint32(1 << 31)  # in a token's count: it is part of the prompt
 class Sequence:
     """Tokens whose keys and values are cached. Not to be used by two threads at once."""
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: Engine, dispatch: str | None = None):
         self.engine = engine
+        self.dispatch = dispatch or engine.options.dispatch
         device, vocab = engine.device, engine.text.vocab_size
         self.rope = RopeTables(device, engine.config, engine.capacity)
         self.state = State(
@@ -39,16 +40,16 @@ class Sequence:
 
     @cached_property
     def decode(self):
-        return self.decode_plan.prepare(self.engine.options.dispatch)
+        return self.decode_plan.prepare(self.dispatch)
 
     @cached_property
     def prefill(self):
-        return self.engine.record_prefill(self.state).prepare(self.engine.options.dispatch)
+        return self.engine.record_prefill(self.state).prepare(self.dispatch)
 
     @cached_property
     def _scorer(self):
         plan, logits, rows = self.engine.record_logits(self.state)
-        return plan.prepare(self.engine.options.dispatch), logits, rows
+        return plan.prepare(self.dispatch), logits, rows
 
     def warm_up(self) -> None:
         """Record the programs and run each once."""

@@ -1,0 +1,145 @@
+"""butter bench: decode and prefill speed of each dispatch mode, interleaved."""
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from .options import MODES, model_arguments, model_options
+
+WARM_UP = 8
+
+
+@click.group("bench")
+def command() -> None:
+    """Measure speed. Rounds of all modes alternate, and medians are shown."""
+
+
+def shared(function: Callable) -> Callable:
+    for option in (
+        click.option("--dispatch", type=click.Choice([*MODES, "all"]), default="all",
+                     show_default=True),
+        click.option("--repeats", type=click.IntRange(1), default=5, show_default=True),
+        click.option("--json", "as_json", is_flag=True, help="Print as JSON."),
+        model_options(dispatch=False),
+    ):  # fmt: skip
+        function = option(function)
+    return click.argument("model")(function)
+
+
+@command.command("decode")
+@shared
+@click.option("--tokens", type=click.IntRange(2), default=64, show_default=True)
+@click.option("--depth", type=click.IntRange(1), default=16, show_default=True,
+              help="Tokens in the cache before.")  # fmt: skip
+def decode(model: str, tokens: int, depth: int, **given: Any) -> None:
+    """Tokens per second, one at a time, and the host's share of each."""
+    given["max_context"] = given["max_context"] or depth + tokens + WARM_UP
+
+    def measure(sequence) -> dict[str, float]:
+        return time_decode(sequence, depth, tokens)
+
+    run(model, given, measure, {"tokens": tokens, "depth": depth})
+
+
+@command.command("prefill")
+@shared
+@click.option("--tokens", type=click.IntRange(1), default=512, show_default=True)
+def prefill(model: str, tokens: int, **given: Any) -> None:
+    """Tokens per second of reading a prompt."""
+    given["max_context"] = given["max_context"] or tokens + WARM_UP
+
+    def measure(sequence) -> dict[str, float]:
+        sequence.truncate(0)
+        ids = random_ids(sequence, tokens)
+        start = time.perf_counter()
+        sequence.fill(ids)
+        return {"tokens_per_s": tokens / (time.perf_counter() - start)}
+
+    run(model, given, measure, {"tokens": tokens})
+
+
+def time_decode(sequence, depth: int, tokens: int) -> dict[str, float]:
+    """One run of the decode loop, greedy, past any end of text."""
+    from ..generation import SamplingParams
+
+    sequence.truncate(0)
+    *prompt, last = random_ids(sequence, depth)
+    sequence.fill(prompt)
+    before = sequence.decode.stats
+    loop = sequence.start(last, SamplingParams(temperature=0.0, seed=0), limit=tokens)
+    loop.run(1)
+    start = time.perf_counter()
+    loop.run(tokens - 1)
+    seconds = time.perf_counter() - start
+    after = sequence.decode.stats
+    steps = after["submissions"] - before["submissions"]
+    rate = (tokens - 1) / seconds
+    engine = sequence.engine
+    step_bytes = engine.decode_weight_bytes + engine.kv_bytes_per_position * (depth + tokens // 2)
+    return {
+        "tokens_per_s": rate,
+        "host_us_per_token": (after["encode_ns"] - before["encode_ns"]) / 1e3 / steps,
+        "gb_per_s": rate * step_bytes / 1e9,
+    }
+
+
+def random_ids(sequence, count: int) -> list[int]:
+    vocab = sequence.engine.text.vocab_size
+    return [random.Random(i).randrange(vocab) for i in range(count)]
+
+
+def run(model: str, given: dict[str, Any], measure: Callable, shape: dict[str, int]) -> None:
+    """Load once, then measure every mode in turn, round after round."""
+    from ..model import Model
+    from ..sequence import Sequence
+    from .progress import Progress
+
+    load = model_arguments(given)
+    dispatch = load.pop("dispatch")
+    modes = MODES if dispatch == "all" else [dispatch]
+    with Model.load(model, on_event=Progress(), prewarm=False, **load) as loaded:
+        engine = loaded._need().engine
+        sequences = {mode: Sequence(engine, mode) for mode in modes}
+        for sequence in sequences.values():
+            measure(sequence)
+        rounds: dict[str, list[dict[str, float]]] = {mode: [] for mode in modes}
+        for _ in range(given["repeats"]):
+            for mode, sequence in sequences.items():
+                rounds[mode].append(measure(sequence))
+        plan = next(iter(sequences.values())).decode_plan
+        facts = {
+            "model": model,
+            "device": dict(engine.device.info),
+            "exact": engine.options.is_exact,
+            **shape,
+            "repeats": given["repeats"],
+            "dispatches": plan.dispatches,
+            "phases": plan.phases,
+            "modes": {mode: medians(rows) for mode, rows in rounds.items()},
+        }
+    show(facts, given["as_json"])
+
+
+def medians(rows: list[dict[str, float]]) -> dict[str, float]:
+    return {key: statistics.median(row[key] for row in rows) for key in rows[0]}
+
+
+def show(facts: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    device = facts["device"]
+    click.echo(f"{facts['model']} on {device['name']}, {device['isa']}, {device['threads']} threads")
+    click.echo(f"{facts['dispatches']} kernels in {facts['phases']} phases per decode step")
+    for mode, row in facts["modes"].items():
+        rest = "".join(
+            f"{row[key]:10.1f} {unit}"
+            for key, unit in (("gb_per_s", "GB/s"), ("host_us_per_token", "µs host per token"))
+            if key in row
+        )
+        click.echo(f"{mode:18}{row['tokens_per_s']:10.1f} tok/s{rest}")

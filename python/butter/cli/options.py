@@ -1,0 +1,91 @@
+"""Options that several commands share, and how they become arguments."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+MODES = ["eager", "argument_buffers", "icb"]
+
+_MODEL = [
+    click.option("--device", default="auto", show_default=True, help="auto, cpu, metal or cuda."),
+    click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores]."),
+    click.option("--max-context", type=click.IntRange(1), help="Tokens of prompt and answer."),
+    click.option("--exact", is_flag=True, help="f32 activations in quantized products."),
+    click.option("--revision", help="Branch, tag or commit on the hub."),
+    click.option("--offline", is_flag=True, default=None, help="Use only what is cached."),
+]
+_DISPATCH = click.option(
+    "--dispatch", type=click.Choice(MODES), default="eager", show_default=True,
+    help="How kernels reach the device.",
+)  # fmt: skip
+_SAMPLING = [
+    click.option("--temperature", type=float, help="0 always takes the likeliest token."),
+    click.option("--top-k", type=int, help="Keep the k likeliest tokens; 0 is off."),
+    click.option("--top-p", type=float, help="Keep the likeliest that reach p; 1 is off."),
+    click.option("--min-p", type=float, help="Drop below p times the likeliest; 0 is off."),
+    click.option("--repetition-penalty", type=float, help="1 is off."),
+    click.option("--presence-penalty", type=float, help="0 is off."),
+    click.option("--frequency-penalty", type=float, help="0 is off."),
+    click.option("--logit-bias", multiple=True, metavar="ID=VALUE", help="May be repeated."),
+    click.option("--stop", multiple=True, metavar="TEXT", help="End here; may be repeated."),
+    click.option("--seed", type=int, help="Equal seeds give equal text."),
+]
+
+Decorator = Callable[[Callable], Callable]
+
+
+def model_options(*, dispatch: bool = True) -> Decorator:
+    return _apply([*_MODEL, *([_DISPATCH] if dispatch else [])])
+
+
+def sampling_options() -> Decorator:
+    return _apply(_SAMPLING)
+
+
+def _apply(options: list) -> Decorator:
+    def decorate(function: Callable) -> Callable:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+MODEL_NAMES = ("device", "threads", "max_context", "exact", "revision", "offline", "dispatch")
+SAMPLING_NAMES = (
+    "temperature",
+    "top_k",
+    "top_p",
+    "min_p",
+    "repetition_penalty",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+)
+
+
+def model_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the arguments of Model.load out of a command's options."""
+    return {n: given.pop(n) for n in MODEL_NAMES if n in given}
+
+
+def sampling_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """Take the sampling fields out of a command's options; what was not given is left out."""
+    values = {n: given.pop(n) for n in SAMPLING_NAMES}
+    values = {n: v for n, v in values.items() if v is not None}
+    if stop := given.pop("stop"):
+        values["stop"] = stop
+    if bias := given.pop("logit_bias"):
+        values["logit_bias"] = dict(parse_bias(entry) for entry in bias)
+    return values
+
+
+def parse_bias(entry: str) -> tuple[int, float]:
+    token, _, value = entry.partition("=")
+    try:
+        return int(token), float(value)
+    except ValueError:
+        raise click.BadParameter(
+            f"got {entry!r}, need ID=VALUE such as 42=-100", param_hint="--logit-bias"
+        ) from None
