@@ -81,13 +81,22 @@ inline vu to_vu(vf x) {
 
 // -- reductions --------------------------------------------------------------------------------
 
-// Halves are added pairwise, so the order is the same for every compiler.
+// Halves are combined pairwise, so the order is the same for every compiler. Shuffles written out: a loop over single
+// lanes goes through memory.
 template <typename V, typename F>
 inline auto fold(V x, F f) {
-  for (int half = W / 2; half > 0; half /= 2) {
-    V y = x;
-    for (int i = 0; i < half; ++i) y[i] = x[i + half];
-    x = f(x, y);
+  if constexpr (W == 16) {
+    x = f(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
+    x = f(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7));
+    x = f(x, __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3));
+    x = f(x, __builtin_shufflevector(x, x, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
+  } else if constexpr (W == 8) {
+    x = f(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7));
+    x = f(x, __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3));
+    x = f(x, __builtin_shufflevector(x, x, 1, 1, 1, 1, 1, 1, 1, 1));
+  } else {
+    x = f(x, __builtin_shufflevector(x, x, 2, 3, 2, 3));
+    x = f(x, __builtin_shufflevector(x, x, 1, 1, 1, 1));
   }
   return x[0];
 }
