@@ -116,7 +116,7 @@ def test_reductions_share_one_scratch_array_per_type(target):
     [
         (0.1, "0.1f"), (1.0, "1.0f"), (-3.0e38, "-3e+38f"), (1e-45, "1e-45f"),
         (float("inf"), "INF"), (float("-inf"), "-INF"), (float("nan"), "NAN"),
-        (0.30000001192092896, "0.3f"), (1 / 3, "0.33333334f"), (2.0**-60, "8.6736174e-19f"),
+        (0.30000001192092896, "0.3f"), (1 / 3, "0.33333333f"), (2.0**-60, "8.6736174e-19f"),
     ],
 )  # fmt: skip
 def test_floats_are_printed_short_and_exact(x, text):
