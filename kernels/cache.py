@@ -1,7 +1,7 @@
 """Appending keys and values to a full cache.
 
-Keys lie as [Hkv, P // WARP, D, WARP], so that the lanes of attention, one key each, read neighbors; values as
-[Hkv, P, D]. P is the capacity in positions, R the number of rows of the rotary tables.
+Keys lie as [Hkv, P // WARP, D, WARP], so that the lanes of attention, one key each, read neighbors;
+values as [Hkv, P, D]. P is the capacity in positions, R the number of rows of the rotary tables.
 """
 
 from iron import WARP, In, InOut, K, T, dim, f32, group, kernel, lanes, step
@@ -21,7 +21,7 @@ def rope_kv_append(
     kc: InOut[K, "Hkv", "P // WARP", "D", "WARP"],
     vc: InOut[K, "Hkv", "P", "D"],
 ):
-    """kc, vc at step.pos + row = rotated k, v. Rows from step.rows on, and what does not fit, are dropped."""
+    """Store rotated k and v at step.pos + row; drop rows beyond step.rows and what does not fit."""
     head, row, half = group.id(0), group.id(1), dim("half")
     position = step.pos + row
     if row >= step.rows or position >= dim("P"):

@@ -1,4 +1,4 @@
-"""Rows of an embedding table. An id outside the vocabulary gives a row of NaN: loud, and never a stray read."""
+"""Rows of an embedding table. An id outside the vocabulary gives NaN and never a stray read."""
 
 from iron import In, Out, T, W, WARP, dim, f16, f32, group, i32, kernel, lanes, u32
 from packing import FORMATS
@@ -22,8 +22,10 @@ def gather(table: In[W, "vocab", "n"], ids: In[i32, "rows"], out: Out[T, "rows",
         out[row, i] = T(v if known else NAN)
 
 
-@kernel(grid=GRID, group=256, types={"T": ["f32", "f16", "bf16"]}, statics=FORMATS, where="n % G == 0",
-        bytes="rows * (n * bits // 8 + n // G * 4 + n * 4 + 4)", flops="2 * rows * n")  # fmt: skip
+@kernel(
+    grid=GRID, group=256, types={"T": ["f32", "f16", "bf16"]}, statics=FORMATS, where="n % G == 0",
+    bytes="rows * (n * bits // 8 + n // G * 4 + n * 4 + 4)", flops="2 * rows * n",
+)  # fmt: skip
 def gather_q(
     codes: In[u32, "ceildiv(vocab, WARP)", "n // G", "G * bits // 32", "WARP"],
     scales: In[f16, "ceildiv(vocab, WARP)", "n // G", "WARP"],
@@ -31,7 +33,7 @@ def gather_q(
     ids: In[i32, "rows"],
     out: Out[T, "rows", "n"],
 ):
-    """Rows of a table of codes in tile layout: code * scale + bias, or (code - 2**(bits-1)) * scale if SYM."""
+    """Rows of a table in the tile layout of packing.py."""
     row, start = group.id(1), group.id(0) * CHUNK
     token = ids[row]
     known = token >= 0 and u32(token) < dim("vocab")
@@ -39,7 +41,7 @@ def gather_q(
     tile, column = place // WARP, place % WARP
     for i in lanes(start, min(start + CHUNK, dim("n"))):
         g, c = i // G, i % G
-        if bits == 4:  # byte b of word j holds code 4j+b in its low half and code G/2 + 4j+b in its high half
+        if bits == 4:  # a byte holds code c in its low half and code c + G/2 in its high half
             half = c % (G // 2)
             shift = half % 4 * 8 + c // (G // 2) * 4
             code = codes[tile, g, half // 4, column] >> shift & 15

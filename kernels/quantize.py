@@ -1,7 +1,7 @@
 """Activations to int8, block by block, for products with quantized weights.
 
-A block of QB values becomes codes q in [-127, 127], a scale qs = max|x| / 127 and qm = qs * sum(q). A value that is
-not finite makes the scale of its block not finite, so it cannot get lost.
+A block of QB values becomes codes q in [-127, 127], a scale qs = max|x| / 127 and qm = qs * sum(q).
+A value that is not finite makes the scale of its block not finite, so it cannot get lost.
 """
 
 from iron import (

@@ -1,11 +1,12 @@
-"""The last kernel of a token: Philox, argmax, the draw and its books, and whole chains by chi-square."""
+"""The last kernel of a token: Philox, argmax, the draw, its counts; whole chains by chi-square."""
 
 import numpy as np
 import pytest
+from draw import philox
+
 from iron import In, Out, interp, parse, u32
 from iron.lang import REGISTRY, kernel
 from iron.passes import lower
-from sample import philox
 from support import sampling
 from support.launch import instance, out_token, run_kernel, step_words
 from support.rand import integers, normal

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from packing import FORMATS
+
 from support.launch import run_kernel
 from support.oracle import assert_close
 from support.rand import integers, normal

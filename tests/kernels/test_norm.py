@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from support.int8 import BLOCKS, check_blocks
 from support.launch import run_kernel
 from support.oracle import assert_close

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from support.launch import run_kernel
 from support.oracle import assert_close
 from support.rand import normal

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from support import sampling
 from support.launch import run_kernel
 from support.oracle import assert_close

@@ -4,7 +4,7 @@ import numpy as np
 
 from .oracle import assert_close
 
-# (n, QB): one block, several, more than one group's worth, and no multiple of a vector's width times a block.
+# (n, QB): one block, several, and more than the 1024 values of one group.
 BLOCKS = [(32, 32), (576, 32), (2048, 32), (4128, 32), (16, 16), (48, 16), (4112, 16)]
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+
 from iron import build, exprs, interp, parse
 from iron.ir import Func
 from iron.names import symbol
@@ -20,7 +21,7 @@ KERNELS = dict(build.load_kernels(Path(__file__).resolve().parents[2] / "kernels
 
 @dataclass(frozen=True)
 class Interpreter:
-    """Stands in for a device: groups of the kernel's own size in warps of 32, races and bounds checked."""
+    """Stands in for a device: whole groups in warps of 32, with races and bounds checked."""
 
     name: str = "iron"
     warp: int = 32
@@ -54,8 +55,8 @@ def run_kernel(
 ) -> dict[str, np.ndarray]:
     """Run one dispatch and return its outputs by name; what the kernel writes to the step block as "step".
 
-    Out parameters are allocated here and filled with poison. Dims that are a whole axis of some tensor may be left
-    out, and so may tensors that the kernel does not have, which makes one set serve related kernels.
+    Out parameters are allocated here and filled with poison. Dims that are a whole axis of some
+    tensor may be left out; tensors that the kernel does not have are passed over.
     """
     types, statics, tensors = types or {}, statics or {}, tensors or {}
     func = instance(name, tuple(types.items()), tuple(statics.items()))
