@@ -1,7 +1,7 @@
 """A family's weights on a device, and the programs that are recorded from them."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 

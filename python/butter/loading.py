@@ -51,9 +51,7 @@ def load(
     engine = Engine(opened, family, config, Checkpoint(files, config, gguf), checked)
     prompter = make_prompter(files, gguf, engine.text.vocab_size)
     engine.load(scan=scan, progress=progress(lifecycle))
-    defaults = defaults_from(
-        load_generation_config(files), config, prompter.tokenizer.eos_ids
-    )
+    defaults = defaults_from(load_generation_config(files), config, prompter.tokenizer.eos_ids)
     lifecycle.to(State.LOADED)
     return Loaded(engine, prompter, defaults)
 

@@ -7,10 +7,10 @@ from os import PathLike
 
 import numpy as np
 
+from . import loading
 from .errors import ConfigError
 from .generation import SamplingParams
 from .lifecycle import Event, Lifecycle, State
-from . import loading
 from .loading import Loaded
 from .prompt import Message, Prompt
 from .registry import TextConfig
@@ -173,6 +173,7 @@ class Model:
 
     def session(self, messages: Sequence[Message] = ()) -> Session:
         """Start a conversation that keeps what it has read; `messages` begin it."""
+        self._need()
         session = Session(self, messages)
         with self._guard:
             self._sessions.add(session)
@@ -197,6 +198,8 @@ class Model:
                 self._lifecycle.to(State.CLOSED)
         for session in sessions:
             session.close()
+        if self._sequence:
+            self._sequence.close()
         self._sequence = None
         self._loaded = None  # type: ignore[assignment]
 

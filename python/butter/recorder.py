@@ -73,7 +73,7 @@ class Recorder(Kernels):
         self.exact = exact
         self.program = _native.Program(device, int(rows))
         self._manifest = manifest()
-        self._bound: dict[tuple, Tensor] = {}
+        self._bound: dict[int, Tensor] = {}
         self._arrays: list[Array] = []  # keeps them alive while `_bound` knows them by id
 
     def tokens(self) -> Tensor:
@@ -93,7 +93,9 @@ class Recorder(Kernels):
             return value
         array = value if isinstance(value, Array) else getattr(value, "array", None)
         if not isinstance(array, Array):
-            raise ConfigError(f"[recorder] got {value!r:.80}, need a tensor or an array on a device")
+            raise ConfigError(
+                f"[recorder] got {value!r:.80}, need a tensor or an array on a device"
+            )
         if id(array) not in self._bound:
             tensor_id = self.program.buffer(*array.range, array.dtype)
             self._bound[id(array)] = Tensor(self, tensor_id, array.shape, array.dtype)
@@ -193,7 +195,9 @@ def _extent(extent: Extent, sizes: Mapping[str, int]) -> int:
 def _mismatch(kernel: Kernel, shapes: Mapping[str, tuple[int, ...]], what: str) -> ShapeError:
     got = ", ".join(f"{name} {_shape(shape)}" for name, shape in shapes.items())
     need = ", ".join(
-        f"{p.name} [{', '.join(e.text for e in p.shape)}]" for p in kernel.params if p.name in shapes
+        f"{p.name} [{', '.join(e.text for e in p.shape)}]"
+        for p in kernel.params
+        if p.name in shapes
     )
     return ShapeError(f"[{kernel.name}] {what}: got {got}, need {need}")
 

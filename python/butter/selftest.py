@@ -5,6 +5,7 @@ import math
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .hub import ModelFiles
 from .registry import find_family
 from .sequence import Sequence
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     "model_type": "llama",
     "architectures": ["LlamaForCausalLM"],
     "vocab_size": 320,

@@ -33,6 +33,8 @@ class Sequence:
             bias=empty(device, (vocab,), "f32"),
         )
         self.tokens: list[int] = []
+        self._loop: _native.DecodeLoop | None = None
+        self._closed = False
 
     @cached_property
     def decode_plan(self):
@@ -57,6 +59,7 @@ class Sequence:
         self.fill([0, 0])
         loop = self.start(0, SamplingParams(temperature=0.0, seed=0), limit=1)
         loop.run(1)
+        self.finish(loop, [0])
         self.truncate(0)
 
     def truncate(self, length: int) -> None:
@@ -76,7 +79,9 @@ class Sequence:
         return common
 
     def check_room(self, count: int) -> None:
-        """Raise ConfigError if `count` more tokens do not fit."""
+        """Raise ConfigError if `count` more tokens do not fit, or if it was closed."""
+        if self._closed:
+            raise ConfigError("[model] was closed during this request.")
         held, room = len(self.tokens), self.engine.max_context
         if held + count > room:
             raise ConfigError(
@@ -90,6 +95,7 @@ class Sequence:
         chunk = self.engine.chunk
         for start in range(0, len(tokens), chunk):
             part = list(tokens[start : start + chunk])
+            self.check_room(len(part))
             self.prefill.run(self._words(len(part)), part)
             self.tokens += part
 
@@ -129,11 +135,21 @@ class Sequence:
             split_len=SPLIT_LEN,
         )
         loop.start(sampling_words(params), position=len(self.tokens), limit=limit)
+        self._loop = loop
         return loop
 
     def finish(self, loop: "_native.DecodeLoop", read: Ids[int]) -> None:
-        """Note what the loop has cached: `read` are its input tokens in order."""
+        """End the loop if it still runs and note what it cached: `read` are its inputs in order."""
+        loop.cancel()
+        loop.next()  # waits for the step in flight
+        self._loop = None
         self.tokens += read[: loop.position - len(self.tokens)]
+
+    def close(self) -> None:
+        """From any thread: end what runs; later calls raise ConfigError."""
+        self._closed = True
+        if loop := self._loop:
+            loop.cancel()
 
     def _prepare_sampler(self, token: int, params: SamplingParams) -> None:
         vocab = self.engine.text.vocab_size

@@ -66,9 +66,9 @@ class Session:
             raise ConfigError("[prompt] got no tokens, need at least one")
         self._model._check_room(len(tokens))
 
-        def on_end(generation: Generation) -> None:
+        def on_end(generation: Generation, cached: Cached) -> None:
             everything = [*tokens, *generation.tokens]
-            self._unread = everything[len(self._own().tokens) :]
+            self._unread = everything[len(cached.tokens) :]
             if messages is not None and generation.result is not None:
                 answer = {"role": "assistant", "content": generation.result.text}
                 self.messages = [*messages, answer]
@@ -104,6 +104,8 @@ class Session:
     def close(self) -> None:
         """Free the cache. Later calls raise."""
         self._closed = True
+        if self._cached:
+            self._cached.close()
         self._cached = None
         self._model._forget(self)
 

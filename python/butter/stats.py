@@ -68,10 +68,11 @@ class Stats:
             return "–" if value is None else f"{value:.1f} tok/s"
 
         bandwidth = "" if self.decode_gb_per_s is None else f", {self.decode_gb_per_s:.1f} GB/s"
+        decoded = f"{rate(self.decode_tokens_per_s)}{bandwidth}"
         reused = f", {self.reused_tokens} from the cache" if self.reused_tokens else ""
         return (
             f"prompt {self.prompt_tokens} tokens{reused}, {rate(self.prefill_tokens_per_s)}\n"
-            f"generated {self.generated_tokens} tokens, {rate(self.decode_tokens_per_s)}{bandwidth}\n"
+            f"generated {self.generated_tokens} tokens, {decoded}\n"
             f"first token after {self.first_token_s * 1e3:.0f} ms, loaded in {self.load_s:.2f} s\n"
             f"host {self.encode_us:.1f} µs per token, {self.dispatches} kernels in "
             f"{self.phases} phases, peak memory {self.peak_rss_bytes / 1e6:.0f} MB"

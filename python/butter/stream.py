@@ -12,6 +12,10 @@ from .sequence import Sequence as Cached
 from .stats import Stats, peak_rss_bytes
 
 
+# Why the native loop ended -> finish_reason.
+REASONS = {"stop": "stop", "length": "length", "context": "length", "cancelled": "cancelled"}
+
+
 @dataclass(frozen=True)
 class Request:
     """What is to be generated, checked."""
@@ -62,7 +66,7 @@ class Generation:
         lease: Lease,
         tokenizer,
         load_s: float,
-        on_end: Callable[["Generation"], None] | None = None,
+        on_end: Callable[["Generation", Cached], None] | None = None,
     ):
         self._sequence = sequence
         self._lease = lease
@@ -82,11 +86,16 @@ class Generation:
             run = _Run(sequence, request, self._tokenizer, began)
             try:
                 yield from run.pieces()
-            finally:
-                self.tokens = run.tokens
-                self.result = run.end(self._load_s)
-                if self._on_end:
-                    self._on_end(self)
+            except (GeneratorExit, KeyboardInterrupt):
+                self._finish(run)
+                raise
+            self._finish(run)
+
+    def _finish(self, run: "_Run") -> None:
+        self.tokens = run.tokens
+        self.result = run.end(self._load_s)
+        if self._on_end:
+            self._on_end(self, run.sequence)
 
 
 class _Run:
@@ -105,7 +114,6 @@ class _Run:
         self.encode_ns = self.submitted = 0
         self.stops = StopStrings(request.params.stop)
         self.text = tokenizer.detokenizer(skip_special=True, continues=request.continues)
-        self.loop = None
 
     def pieces(self) -> Iterator[Piece]:
         prompt, params = self.request.tokens, self.request.params
@@ -117,18 +125,16 @@ class _Run:
         sequence.fill(prompt[self.reused : -1])
         self.prefilled = time.perf_counter()
         self.prefill_s = self.prefilled - start
-        self.loop = sequence.start(
+        loop = sequence.start(
             prompt[-1],
             params,
             limit=params.max_tokens or sequence.engine.max_context,
             stop=() if params.ignore_eos else params.stop_ids,
         )
         try:
-            yield from self._decode(self.loop)
+            yield from self._decode(loop)
         finally:
-            self.loop.cancel()
-            self.loop.next()
-            sequence.finish(self.loop, [prompt[-1], *self.tokens])
+            sequence.finish(loop, [prompt[-1], *self.tokens])
             after = sequence.decode.stats
             self.encode_ns = after["encode_ns"] - before["encode_ns"]
             self.submitted = after["submissions"] - before["submissions"]
@@ -147,7 +153,7 @@ class _Run:
             if self.stops.found is not None:
                 self.reason = "stop"
                 return
-        self.reason = "stop" if loop.reason == "stop" else "length"
+        self.reason = REASONS[loop.reason]
         rest = self.stops.push(self.text.flush())
         if self.stops.found is not None:
             self.reason = "stop"
@@ -176,8 +182,7 @@ class _Run:
             encode_us=self.encode_ns / 1e3 / max(self.submitted, 1),
             dispatches=static["dispatches"],
             phases=static["phases"],
-            bytes_per_token=engine.decode_weight_bytes
-            + mean_length * engine.kv_bytes_per_position,
+            bytes_per_token=engine.decode_weight_bytes + mean_length * engine.kv_bytes_per_position,
             peak_rss_bytes=peak_rss_bytes(),
         )
         return Result(

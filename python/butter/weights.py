@@ -71,7 +71,10 @@ class WeightLoader:
         self._asked.add(name)
 
     def check(self, ignored: Iterable[str] = ()) -> None:
-        """Raise WeightError that lists missing, surplus and wrong tensors; `ignored` are patterns."""
+        """Raise WeightError that lists all missing, surplus and wrong tensors.
+
+        Names that a pattern of `ignored` is found in may be surplus.
+        """
         skip = [re.compile(p) for p in ignored]
         surplus = [
             name

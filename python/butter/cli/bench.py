@@ -134,7 +134,9 @@ def show(facts: dict[str, Any], as_json: bool) -> None:
         click.echo(json.dumps(facts))
         return
     device = facts["device"]
-    click.echo(f"{facts['model']} on {device['name']}, {device['isa']}, {device['threads']} threads")
+    click.echo(
+        f"{facts['model']} on {device['name']}, {device['isa']}, {device['threads']} threads"
+    )
     click.echo(f"{facts['dispatches']} kernels in {facts['phases']} phases per decode step")
     for mode, row in facts["modes"].items():
         rest = "".join(

@@ -44,9 +44,7 @@ def gather(name: str, threads: int | None) -> dict[str, Any]:
         "others": other_devices(),
         "kernels": len(device.kernels()),
         "step_words": len(manifest().step),
-        "checks": [
-            {"mode": c.mode, "max_error": c.max_error, "ok": c.is_good} for c in checks
-        ],
+        "checks": [{"mode": c.mode, "max_error": c.max_error, "ok": c.is_good} for c in checks],
         "tokens_agree": agree,
         "seconds": time.perf_counter() - start,
         "ok": agree and all(c.is_good for c in checks),

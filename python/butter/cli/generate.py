@@ -46,8 +46,8 @@ def command(model: str, prompt: str | None, **given: Any) -> None:
 
 
 def read_prompt(prompt: str | None) -> str:
-    if prompt not in (None, "-"):
-        return prompt  # type: ignore[return-value]
+    if prompt is not None and prompt != "-":
+        return prompt
     if sys.stdin.isatty():
         raise click.UsageError("no PROMPT: give one, or pipe it in")
     return sys.stdin.read()
@@ -74,7 +74,9 @@ def print_text(stream, stats: bool, max_tokens: int) -> None:
     sys.stdout.flush()
     result = stream.result
     if result.finish_reason == "length" and sys.stderr.isatty():
-        click.echo(f"[stopped after {len(result.tokens)} tokens; --max-tokens allows more]", err=True)
+        click.echo(
+            f"[stopped after {len(result.tokens)} tokens; --max-tokens allows more]", err=True
+        )
     if stats:
         click.echo(f"{result.stats}\nseed {result.seed}, finish {result.finish_reason}", err=True)
 

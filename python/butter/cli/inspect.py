@@ -39,7 +39,8 @@ def gather(name: str, revision: str | None, offline: bool | None, tensors: bool)
     config = load_config(files, gguf)
     checkpoint = Checkpoint(files, config, gguf)
     prompter = make_prompter(files, gguf, config.get("vocab_size") or 0)
-    count, size = Counter(), Counter()
+    count: Counter[str] = Counter()
+    size: Counter[str] = Counter()
     for t in checkpoint.tensors.values():
         count[t.type] += 1
         size[t.type] += t.nbytes

@@ -6,7 +6,7 @@ from .activation import Activation, Quantized, Residual
 
 
 class RMSNorm:
-    """w * x / sqrt(mean(x**2) + eps); takes over a waiting residual sum and what its reader needs."""
+    """w * x / sqrt(mean(x**2) + eps); also forms a waiting residual sum."""
 
     def __init__(self, w: Weights, n: int, eps: float):
         self.weight = (w / "weight").vector(n)
@@ -24,9 +24,7 @@ class RMSNorm:
 
         def quantized(block: int) -> Quantized:
             if h.addend is None:
-                return Quantized(
-                    *p.rms_norm_quantize(h.value, self.weight, eps=self.eps, QB=block)
-                )
+                return Quantized(*p.rms_norm_quantize(h.value, self.weight, eps=self.eps, QB=block))
             total, *form = p.add_rms_norm_quantize(
                 h.value, h.addend, self.weight, eps=self.eps, QB=block
             )

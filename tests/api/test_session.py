@@ -1,0 +1,123 @@
+"""Sessions: what is kept from call to call."""
+
+import pytest
+
+import butter
+from butter.errors import ConfigError
+from support.tiny import checkpoint
+
+PLAIN = {"temperature": 0, "ignore_eos": True, "max_tokens": 6}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    path = checkpoint("f32", tmp_path_factory.mktemp("tiny"))
+    with butter.Model.load(path, device="cpu") as model:
+        yield model
+
+
+def test_tokens_are_all_that_was_read_and_generated(model):
+    with model.session() as session:
+        first = session.generate([1, 5, 9], **PLAIN).tokens
+        assert session.tokens == [1, 5, 9, *first]
+        second = session.generate([7], **PLAIN).tokens
+        assert session.tokens == [1, 5, 9, *first, 7, *second]
+
+
+def test_text_goes_on_without_another_bos(model):
+    with model.session() as session:
+        session.generate("the capital", chat=False, **PLAIN)
+        before = session.tokens
+        session.generate(" of France", chat=False, **PLAIN)
+        added = session.tokens[len(before) :]
+    assert added[: len(added) - 6] == model.tokenizer.encode(" of France", add_bos=False)
+
+
+def test_a_conversation_grows_and_is_read_once(model):
+    with model.session() as session:
+        answer = session.generate("hello", **PLAIN).text
+        result = session.generate("and now?", **PLAIN)
+        assert session.messages == [
+            {"role": "user", "content": "hello"},
+            {"role": "assistant", "content": answer},
+            {"role": "user", "content": "and now?"},
+            {"role": "assistant", "content": result.text},
+        ]
+    assert result.stats.reused_tokens > 0
+    cold = model.generate(session.messages[:-1], **PLAIN)
+    assert cold.tokens == result.tokens
+
+
+def test_given_messages_replace_the_conversation(model):
+    with model.session() as session:
+        session.generate("hello", **PLAIN)
+        edited = [{"role": "user", "content": "other words"}]
+        result = session.generate(edited, **PLAIN)
+        assert session.messages == [*edited, {"role": "assistant", "content": result.text}]
+    assert result.tokens == model.generate(edited, **PLAIN).tokens
+
+
+def test_a_session_begins_with_given_messages(model):
+    system = [{"role": "system", "content": "be brief"}]
+    with model.session(system) as session:
+        result = session.generate("hello", **PLAIN)
+    whole = model.generate([*system, {"role": "user", "content": "hello"}], **PLAIN)
+    assert result.tokens == whole.tokens
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 8, 9])
+def test_a_truncated_session_equals_one_that_never_went_on(model, length):
+    prompt = [1, 5, 9, 4]
+    with model.session() as session:
+        everything = [*prompt, *session.generate(prompt, **PLAIN).tokens]
+        session.truncate(length)
+        assert session.tokens == everything[:length]
+        got = session.generate([8, 8], **PLAIN).tokens
+    assert got == model.generate([*everything[:length], 8, 8], **PLAIN).tokens
+
+
+@pytest.mark.parametrize("length", [-1, 100, True])
+def test_a_wrong_length_is_refused(model, length):
+    with model.session() as session:
+        session.generate([1, 2, 3], **PLAIN)
+        with pytest.raises(ConfigError, match="need 0 to 9"):
+            session.truncate(length)
+
+
+def test_a_cancelled_stream_leaves_a_session_that_goes_on(model):
+    with model.session() as session:
+        stream = session.stream([1, 5, 9], **{**PLAIN, "max_tokens": 50})
+        next(stream)
+        stream.close()
+        held = session.tokens
+        got = session.generate([4], **PLAIN).tokens
+    assert held[:3] == [1, 5, 9]
+    assert got == model.generate([*held, 4], **PLAIN).tokens
+
+
+def test_sessions_do_not_disturb_each_other_or_the_model(model):
+    alone = [model.generate([1, n], **PLAIN).tokens for n in (5, 6)]
+    with model.session() as one, model.session() as two:
+        streams = [one.stream([1, 5], **PLAIN), two.stream([1, 6], **PLAIN)]
+        for _ in zip(*streams, strict=False):
+            model.generate([1, 7], **PLAIN)
+        for stream in streams:
+            list(stream)
+    assert [s.result.tokens for s in streams] == alone
+
+
+def test_a_full_session_is_refused_with_numbers_and_can_be_truncated(model):
+    room = model.max_context
+    with model.session() as session:
+        session.logits([1] * (room - 1))
+        with pytest.raises(ConfigError, match=f"holds {room}"):
+            session.generate([1, 2], **PLAIN)
+        session.truncate(4)
+        assert len(session.generate([1, 2], **PLAIN).tokens) == 6
+
+
+def test_a_closed_session_is_refused(model):
+    session = model.session()
+    session.close()
+    with pytest.raises(ConfigError, match=r"session.* closed"):
+        session.generate([1])

@@ -1,0 +1,192 @@
+"""The command line, as a user calls it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from support.tiny import checkpoint
+
+COMMAND = [sys.executable, "-c", "from butter.cli import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return str(checkpoint("f32", tmp_path_factory.mktemp("tiny")))
+
+
+def butter(*args, stdin="", env=None, code=0):
+    """Run a command; returns (stdout, stderr)."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", **(env or {})}
+    done = subprocess.run(
+        [*COMMAND, *args], input=stdin, capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("name", ["generate", "chat", "inspect", "models", "doctor", "bench"])
+def test_each_command_has_help(name):
+    out, _ = butter(name, "--help")
+    assert out.startswith("Usage: butter " + name)
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom butter.cli import main\ntry:\n    main(['--help'])\n"
+        "except SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'tokenizers', 'jinja2', 'huggingface_hub', 'butter._native'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert out.endswith("[]\n")
+
+
+def test_import_is_quick():
+    code = (
+        "import sys, butter\n"
+        "print(sorted({'numpy', 'click', 'butter._native', 'butter.model'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert out == "[]\n"
+
+
+def test_generate_prints_the_text(path):
+    args = ["generate", path, "the capital", "--raw", "--temperature", "0", "--max-tokens", "8"]
+    out, _ = butter(*args)
+    result = json.loads(butter(*args, "--json")[0])
+    assert out == result["text"] + "\n"
+    assert result["finish_reason"] in ("length", "stop")
+    assert result["stats"]["prompt_tokens"] > 0
+    _, err = butter(*args, "--stats")
+    assert "tok/s" in err
+
+
+def test_the_prompt_may_come_from_stdin(path):
+    args = ["--raw", "--temperature", "0", "--max-tokens", "8"]
+    expected, _ = butter("generate", path, "the capital", *args)
+    assert butter("generate", path, *args, stdin="the capital")[0] == expected
+    assert butter("generate", path, "-", *args, stdin="the capital")[0] == expected
+
+
+def test_sampling_options_reach_the_model(path):
+    base = ["generate", path, "x", "--raw", "--json", "--max-tokens", "6", "--ignore-eos"]
+    args = [*base, "--logit-bias", "77=100", "--temperature", "0"]
+    assert set(json.loads(butter(*args)[0])["tokens"]) == {77}
+    many = [*base, "--seed", "5", "--temperature", "1.5", "--top-k", "50", "--top-p", "0.9"]
+    many += ["--min-p", "0.01", "--repetition-penalty", "1.1", "--presence-penalty", "0.1"]
+    many += ["--frequency-penalty", "0.1", "--stop", "never so", "--stop", "nor so"]
+    first = json.loads(butter(*many)[0])
+    assert first["seed"] == 5
+    assert (
+        json.loads(butter(*many, "--dispatch", "icb", "--threads", "1")[0])["tokens"]
+        == (first["tokens"])
+    )
+
+
+def test_a_system_message_changes_the_prompt(path):
+    args = ["generate", path, "hi", "--temperature", "0", "--max-tokens", "2", "--json"]
+    plain = json.loads(butter(*args)[0])["stats"]["prompt_tokens"]
+    longer = json.loads(butter(*args, "--system", "be brief")[0])["stats"]["prompt_tokens"]
+    assert longer > plain
+    assert "--chat" in butter(*args, "--system", "x", "--raw", code=2)[1]
+
+
+@pytest.mark.parametrize(
+    "args,code,text",
+    [
+        (["generate"], 2, "Missing argument"),
+        (["generate", "x", "y", "--dispatch", "magic"], 2, "argument_buffers"),
+        (["generate", "x", "y", "--logit-bias", "a=b"], 2, "ID=VALUE"),
+        (["fly"], 2, "No such command"),
+        (["generate", "no/such/model/at/all", "y"], 1, "butter: [hub]"),
+        (["inspect", "no/such/model/at/all"], 1, "butter: [hub]"),
+    ],
+)
+def test_an_error_is_one_line_and_no_traceback(args, code, text):
+    _, err = butter(*args, code=code)
+    assert text in err
+    assert "Traceback" not in err
+    if code == 1:
+        assert err.count("\n") == 1
+
+
+def test_a_bad_value_is_an_error_of_the_model(path):
+    _, err = butter("generate", path, "x", "--top-p", "7", code=1)
+    assert err == "butter: [sampling] top_p: got 7.0, need a number above 0 to 1\n"
+
+
+def test_debug_shows_the_traceback(path):
+    _, err = butter("generate", path, "x", "--top-p", "7", env={"BUTTER_DEBUG": "1"}, code=1)
+    assert "Traceback" in err
+
+
+def start(*args, **options):
+    return subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, text=True, **options)
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(path):
+    long = ["--max-tokens", "200", "--ignore-eos", "--raw", "--temperature", "2"]
+    # A model this small is done too soon, so the interrupt comes while the prompt is awaited.
+    process = start("chat", path, *long[:2], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+
+
+def test_a_closed_pipe_is_quiet(path):
+    args = ["generate", path, "x", "--raw", "--ignore-eos", "--max-tokens", "200"]
+    process = start(*args, "--temperature", "2", stderr=subprocess.PIPE)
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=60) != 0
+    assert err == ""
+
+
+def test_chat_keeps_the_conversation(path):
+    args = ["chat", path, "--temperature", "0", "--max-tokens", "5", "--stats"]
+    out, err = butter(*args, stdin="hello\nagain\n/reset\nhello\n/nonsense\n/exit\nnever\n")
+    answers = err.count("first token after")
+    assert answers == 3
+    assert "from the cache" in err
+    assert "/system" in err
+    assert out
+
+
+def test_inspect_shows_config_weights_and_tokenizer(path):
+    out, _ = butter("inspect", path, "--tensors")
+    assert "hidden_size" in out
+    assert "model.layers.1.mlp.down_proj.weight" in out
+    facts = json.loads(butter("inspect", path, "--json", "--template")[0])
+    assert facts["family"] == "llama"
+    assert facts["weights"]["f32"]["tensors"] == 21
+    assert "add_generation_prompt" in facts["template_text"]["default"]
+
+
+def test_models_lists_the_aliases():
+    out, _ = butter("models")
+    assert out.startswith("smollm2")
+    assert "smollm2" in json.loads(butter("models", "--json")[0])["aliases"]
+
+
+def test_doctor_finds_this_machine_sound():
+    out, _ = butter("doctor")
+    assert "all good" in out
+    facts = json.loads(butter("doctor", "--device", "cpu", "--json")[0])
+    assert facts["ok"]
+    assert [c["mode"] for c in facts["checks"]] == ["eager", "argument_buffers", "icb"]
+
+
+def test_bench_measures_each_mode(path):
+    args = ["--repeats", "1", "--tokens", "8", "--json"]
+    facts = json.loads(butter("bench", "decode", path, *args)[0])
+    assert set(facts["modes"]) == {"eager", "argument_buffers", "icb"}
+    assert all(row["host_us_per_token"] > 0 for row in facts["modes"].values())
+    facts = json.loads(butter("bench", "prefill", path, *args, "--dispatch", "icb")[0])
+    assert facts["modes"]["icb"]["tokens_per_s"] > 0
