@@ -11,7 +11,6 @@ from .sequence import Lease
 from .sequence import Sequence as Cached
 from .stats import Stats, peak_rss_bytes
 
-
 # Why the native loop ended -> finish_reason.
 REASONS = {"stop": "stop", "length": "length", "context": "length", "cancelled": "cancelled"}
 
