@@ -30,8 +30,8 @@ DispatchMode parse_mode(const std::string& name) {
   if (name == "eager") return DispatchMode::kEager;
   if (name == "argument_buffers") return DispatchMode::kArgumentBuffers;
   if (name == "icb") return DispatchMode::kIcb;
-  throw Error(Code::kConfig, "dispatch", concat("unknown mode: got '", name,
-                                                "', need eager, argument_buffers or icb"));
+  throw Error(Code::kConfig, "dispatch",
+              concat("unknown mode: got '", name, "', need eager, argument_buffers or icb"));
 }
 
 const char* mode_name(DispatchMode mode) {
@@ -57,8 +57,8 @@ struct BoundPlan {
 
 std::pair<uint64_t, uint64_t> cost(const BoundPlan& p, const std::optional<Words>& words) {
   if (words && words->size() != 64) {
-    throw Error(Code::kShape, "plan", concat("wrong number of header words: got ", words->size(),
-                                             ", need 64"));
+    throw Error(Code::kShape, "plan",
+                concat("wrong number of header words: got ", words->size(), ", need 64"));
   }
   const Cost total = plan_cost(*p.plan, words.value_or(Words()), p.device->info().warp);
   return {total.bytes, total.flops};
@@ -98,38 +98,45 @@ nb::bytes read(Replay& replay, uint32_t id) {
 void bind_recorder(nb::module_& m) {
   nb::class_<Program>(m, "Program", "Records kernel dispatches over tensors, which are ids.")
       .def(nb::init<std::shared_ptr<Device>, uint32_t>(), "device"_a, "max_rows"_a = 1)
-      .def("activation",
-           [](Program& p, size_t n, const std::string& t) { return p.activation(n, parse_dtype(t)); },
-           "nbytes"_a, "dtype"_a, "A tensor that lives from its first write to its last use.")
-      .def("buffer",
-           [](Program& p, Buffer buffer, size_t offset, size_t nbytes, const std::string& t) {
-             return p.buffer({std::move(buffer), offset, nbytes}, parse_dtype(t));
-           },
-           "buffer"_a, "offset"_a, "nbytes"_a, "dtype"_a,
-           "Weights, caches and other state that outlives the step.")
+      .def(
+          "activation",
+          [](Program& p, size_t n, const std::string& t) {
+            return p.activation(n, parse_dtype(t));
+          },
+          "nbytes"_a, "dtype"_a, "A tensor that lives from its first write to its last use.")
+      .def(
+          "buffer",
+          [](Program& p, Buffer buffer, size_t offset, size_t nbytes, const std::string& t) {
+            return p.buffer({std::move(buffer), offset, nbytes}, parse_dtype(t));
+          },
+          "buffer"_a, "offset"_a, "nbytes"_a, "dtype"_a,
+          "Weights, caches and other state that outlives the step.")
       .def("step_tokens", &Program::step_tokens, "The step's token ids: i32 [max_rows].")
-      .def("view",
-           [](Program& p, Program::Id id, size_t offset, size_t nbytes, const std::string& t) {
-             return p.view(id, offset, nbytes, parse_dtype(t));
-           },
-           "tensor"_a, "offset"_a, "nbytes"_a, "dtype"_a, "A byte range of another tensor.")
+      .def(
+          "view",
+          [](Program& p, Program::Id id, size_t offset, size_t nbytes, const std::string& t) {
+            return p.view(id, offset, nbytes, parse_dtype(t));
+          },
+          "tensor"_a, "offset"_a, "nbytes"_a, "dtype"_a, "A byte range of another tensor.")
       .def("keep", &Program::keep, "tensor"_a, "Make an activation readable after the step.")
       .def("layer", &Program::layer, "index"_a, "Later dispatches belong to this layer.")
       .def("limit", &Program::limit, "word"_a, "maximum"_a,
            "Refuse steps whose header word exceeds the maximum.")
       .def("limit_tokens", &Program::limit_tokens, "count"_a,
            "Refuse steps with a token id outside 0..count-1.")
-      .def("dispatch", &dispatch, "symbol"_a, "tensors"_a, "consts"_a = nb::tuple(),
-           "dims"_a = nb::tuple(), "dynamic"_a = std::map<uint32_t, uint32_t>(),
-           nb::sig("def dispatch(self, symbol: str, tensors: collections.abc.Sequence[int], consts: "
-                   "collections.abc.Sequence[float] = (), dims: collections.abc.Sequence[int] = (), "
-                   "dynamic: collections.abc.Mapping[int, int] = {}) -> None"),
-           "Record one kernel. `dynamic` maps a dim's index to the step word it follows.")
-      .def("finish",
-           [](Program& p) {
-             return BoundPlan{p.device(), std::make_shared<const Plan>(p.finish())};
-           },
-           "Plan memory and phases; the program is empty afterwards.");
+      .def(
+          "dispatch", &dispatch, "symbol"_a, "tensors"_a, "consts"_a = nb::tuple(),
+          "dims"_a = nb::tuple(), "dynamic"_a = std::map<uint32_t, uint32_t>(),
+          nb::sig("def dispatch(self, symbol: str, tensors: collections.abc.Sequence[int], consts: "
+                  "collections.abc.Sequence[float] = (), dims: collections.abc.Sequence[int] = (), "
+                  "dynamic: collections.abc.Mapping[int, int] = {}) -> None"),
+          "Record one kernel. `dynamic` maps a dim's index to the step word it follows.")
+      .def(
+          "finish",
+          [](Program& p) {
+            return BoundPlan{p.device(), std::make_shared<const Plan>(p.finish())};
+          },
+          "Plan memory and phases; the program is empty afterwards.");
 
   nb::class_<BoundPlan>(m, "Plan", "A recorded program with its memory and phases.")
       .def_prop_ro("dispatches", [](const BoundPlan& p) { return p.plan->dispatches.size(); })
@@ -140,11 +147,12 @@ void bind_recorder(nb::module_& m) {
       .def("cost", &cost, "words"_a = nb::none(),
            "(bytes, flops) of a step; dynamic dims count at their maximum without words.")
       .def("listing", &listing, "(symbol, phase, layer, grid) of each dispatch.")
-      .def("prepare",
-           [](const BoundPlan& p, const std::string& mode) {
-             return std::make_shared<Replay>(p.device, p.plan, parse_mode(mode));
-           },
-           "mode"_a = "eager", "Make it ready to run: eager, argument_buffers or icb.");
+      .def(
+          "prepare",
+          [](const BoundPlan& p, const std::string& mode) {
+            return std::make_shared<Replay>(p.device, p.plan, parse_mode(mode));
+          },
+          "mode"_a = "eager", "Make it ready to run: eager, argument_buffers or icb.");
 }
 
 }  // namespace
@@ -152,21 +160,23 @@ void bind_recorder(nb::module_& m) {
 void bind_program(nb::module_& m) {
   bind_recorder(m);
   nb::class_<Replay>(m, "Replay", "A plan made ready to run again and again.")
-      .def("submit",
-           [](Replay& r, const Words& words, const std::vector<int32_t>& tokens) {
-             const nb::gil_scoped_release release;
-             return r.submit(words, tokens);
-           },
-           "words"_a, "tokens"_a = std::vector<int32_t>(),
-           "Submit one step and return its ticket; at most three are in flight.")
+      .def(
+          "submit",
+          [](Replay& r, const Words& words, const std::vector<int32_t>& tokens) {
+            const nb::gil_scoped_release release;
+            return r.submit(words, tokens);
+          },
+          "words"_a, "tokens"_a = std::vector<int32_t>(),
+          "Submit one step and return its ticket; at most three are in flight.")
       .def("wait", &Replay::wait, "ticket"_a, Release(),
            "Wait for a step; raise its error or return its out_token.")
-      .def("run",
-           [](Replay& r, const Words& words, const std::vector<int32_t>& tokens) {
-             const nb::gil_scoped_release release;
-             return r.wait(r.submit(words, tokens));
-           },
-           "words"_a, "tokens"_a = std::vector<int32_t>(), "Submit one step and wait for it.")
+      .def(
+          "run",
+          [](Replay& r, const Words& words, const std::vector<int32_t>& tokens) {
+            const nb::gil_scoped_release release;
+            return r.wait(r.submit(words, tokens));
+          },
+          "words"_a, "tokens"_a = std::vector<int32_t>(), "Submit one step and wait for it.")
       .def("read", &read, "tensor"_a, "Bytes of a kept activation.")
       .def_prop_ro("mode", [](const Replay& r) { return mode_name(r.mode()); })
       .def_prop_ro("stats", &stats,

@@ -49,7 +49,8 @@ DType parse_dtype(const std::string& name) {
     if (kDTypeNames[i] == name) return DType(i);
     legal += concat(i ? ", " : "", kDTypeNames[i]);
   }
-  throw Error(Code::kConfig, "dtype", concat("unknown dtype: got '", name, "', need one of ", legal));
+  throw Error(Code::kConfig, "dtype",
+              concat("unknown dtype: got '", name, "', need one of ", legal));
 }
 
 std::vector<uint32_t> constant_bits(const KernelInfo& info, const nb::sequence& values) {

@@ -14,8 +14,7 @@ struct Cost {
 };
 
 /// A dispatch's dims with this step's values in place of dynamic ones.
-void step_dims(const Dispatch& dispatch, std::span<const uint32_t> words,
-               std::span<uint32_t> dims);
+void step_dims(const Dispatch& dispatch, std::span<const uint32_t> words, std::span<uint32_t> dims);
 
 /// Throws ShapeError if a formula overflows.
 Cost kernel_cost(const KernelInfo& info, std::span<const uint32_t> dims, uint32_t warp);

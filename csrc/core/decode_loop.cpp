@@ -27,8 +27,9 @@ void DecodeLoop::start(DecodeStart start) {
     throw Error(Code::kConfig, "decode", "the previous run has not ended. Cancel or finish it.");
   }
   if (start.words.size() != step::kHeaderWords) {
-    throw Error(Code::kShape, "decode", concat("wrong number of header words: got ",
-                                               start.words.size(), ", need ", step::kHeaderWords));
+    throw Error(Code::kShape, "decode",
+                concat("wrong number of header words: got ", start.words.size(), ", need ",
+                       step::kHeaderWords));
   }
   start_ = std::move(start);
   submitted_ = 0;
@@ -48,8 +49,7 @@ void DecodeLoop::start(DecodeStart start) {
 }
 
 bool DecodeLoop::can_submit() const {
-  return submitted_ < start_.limit &&
-         uint64_t{start_.position} + submitted_ < config_.max_position;
+  return submitted_ < start_.limit && uint64_t{start_.position} + submitted_ < config_.max_position;
 }
 
 void DecodeLoop::submit() {

@@ -81,7 +81,7 @@ int64_t evaluate(Expr expr, std::span<const uint32_t> dims, uint32_t warp) {
       if (depth == kStack || !known) {
         throw Error(Code::kKernel, "expr", "the manifest holds a malformed expression.");
       }
-      stack[depth++] = op.op == Op::kInt ? op.value
+      stack[depth++] = op.op == Op::kInt   ? op.value
                        : op.op == Op::kDim ? int64_t{dims[size_t(op.value)]}
                                            : int64_t{warp};
       continue;

@@ -67,8 +67,8 @@ void check_counts(const KernelInfo& info, size_t tensors, size_t consts, size_t 
 }
 
 /// Bytes that the parameter's shape needs.
-size_t needed_bytes(const KernelInfo& info, const ParamInfo& param,
-                    std::span<const uint32_t> dims, uint32_t warp) {
+size_t needed_bytes(const KernelInfo& info, const ParamInfo& param, std::span<const uint32_t> dims,
+                    uint32_t warp) {
   int64_t bytes = int64_t(dtype_bytes(param.dtype));
   for (const Expr& extent : param.shape) {
     const int64_t n = evaluate(extent, dims, warp);
@@ -88,8 +88,8 @@ void check_tensor(const KernelInfo& info, const ParamInfo& param, const BoundTen
   }
   const size_t need = needed_bytes(info, param, dims, warp);
   if (tensor.bytes < need) {
-    fail(info, concat("tensor '", param.name, "' is too small: got ", tensor.bytes,
-                      " bytes, need ", need, " for ", describe(info, dims)));
+    fail(info, concat("tensor '", param.name, "' is too small: got ", tensor.bytes, " bytes, need ",
+                      need, " for ", describe(info, dims)));
   }
   if (tensor.offset % dtype_bytes(param.dtype) != 0) {
     fail(info, concat("tensor '", param.name, "' is misaligned: got byte offset ", tensor.offset,
@@ -148,8 +148,8 @@ Grid check_dispatch(const KernelInfo& info, std::span<const BoundTensor> tensors
   check_counts(info, tensors.size(), consts, dims.size());
   for (const Constraint& constraint : info.constraints) {
     if (evaluate(constraint.expr, dims, warp) == 0) {
-      fail(info, concat("dims break the constraint '", constraint.text, "': got ",
-                        describe(info, dims)));
+      fail(info,
+           concat("dims break the constraint '", constraint.text, "': got ", describe(info, dims)));
     }
   }
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -15,8 +15,8 @@ int cuda_ordinal(const std::string& name) {
   const char *first = name.data() + sizeof "cuda:" - 1, *last = name.data() + name.size();
   const auto [end, error] = std::from_chars(first, last, ordinal);
   if (error == std::errc() && end == last && ordinal >= 0 && ordinal <= kMaxOrdinal) return ordinal;
-  throw Error(Code::kConfig, "device", concat("malformed ordinal: got '", name, "', need cuda:0 .. cuda:",
-                                              kMaxOrdinal));
+  throw Error(Code::kConfig, "device",
+              concat("malformed ordinal: got '", name, "', need cuda:0 .. cuda:", kMaxOrdinal));
 }
 
 std::shared_ptr<Device> required(std::shared_ptr<Device> device, const std::string& name,
@@ -38,8 +38,8 @@ std::shared_ptr<Device> open_device(const std::string& name, int threads) {
   }
   const bool is_cuda = name == "cuda" || name.starts_with("cuda:");
   if (name != "metal" && !is_cuda) {
-    throw Error(Code::kConfig, "device", concat("unknown device: got '", name,
-                                                "', need auto, cpu, metal, cuda or cuda:N"));
+    throw Error(Code::kConfig, "device",
+                concat("unknown device: got '", name, "', need auto, cpu, metal, cuda or cuda:N"));
   }
   if (threads != 0) {
     throw Error(Code::kConfig, "device",

@@ -33,8 +33,8 @@ std::vector<Access> accesses(const Plan& plan, const Dispatch& d) {
   }
   // Only kernels that write the step block order those that read it.
   if (d.kernel->uses_step) {
-    list.push_back({Binding::Kind::kTokens, nullptr, 0, SIZE_MAX - 1, SIZE_MAX,
-                    d.kernel->writes_step});
+    list.push_back(
+        {Binding::Kind::kTokens, nullptr, 0, SIZE_MAX - 1, SIZE_MAX, d.kernel->writes_step});
   }
   return list;
 }

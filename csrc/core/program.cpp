@@ -19,9 +19,9 @@ Program::Program(std::shared_ptr<Device> device, uint32_t max_rows)
 
 const Tensor& Program::tensor(Id id) const {
   if (id < tensors_.size()) return tensors_[id];
-  throw Error(Code::kConfig, "program",
-              concat("unknown tensor: got ", id, ", need an id of this program below ",
-                     tensors_.size()));
+  throw Error(
+      Code::kConfig, "program",
+      concat("unknown tensor: got ", id, ", need an id of this program below ", tensors_.size()));
 }
 
 Program::Id Program::add(const Tensor& tensor) {
@@ -90,7 +90,8 @@ void Program::check_written(const KernelInfo& info, std::span<const Id> tensors)
     if (t.kind != Binding::Kind::kPool) continue;
     if (info.params[i].kind != ParamKind::kOut && !written_[t.resource]) {
       throw Error(Code::kShape, std::string(info.symbol),
-                  concat("input '", info.params[i].name, "' reads an activation that no earlier "
+                  concat("input '", info.params[i].name,
+                         "' reads an activation that no earlier "
                          "dispatch has written. Record its producer first."));
     }
   }
@@ -110,9 +111,10 @@ void Program::dispatch(const KernelInfo& info, std::span<const Id> tensors,
   for (const Id id : tensors) {
     const Tensor& t = tensor(id);
     // Any pointer that differs per resource will do; nothing dereferences it.
-    const void* resource = t.kind == Binding::Kind::kPool     ? &activations_[t.resource]
-                           : t.kind == Binding::Kind::kBuffer ? (const void*)buffers_[t.resource].get()
-                                                              : (const void*)this;
+    const void* resource = t.kind == Binding::Kind::kPool ? &activations_[t.resource]
+                           : t.kind == Binding::Kind::kBuffer
+                               ? (const void*)buffers_[t.resource].get()
+                               : (const void*)this;
     const bool writable = t.kind == Binding::Kind::kPool ||
                           (t.kind == Binding::Kind::kBuffer && buffers_[t.resource]->writable());
     bound.push_back({resource, t.offset, t.bytes, t.dtype, writable});
@@ -120,10 +122,10 @@ void Program::dispatch(const KernelInfo& info, std::span<const Id> tensors,
   }
   for (const DynamicDim& dim : dynamic) {
     if (dim.dim >= dims.size() || dim.word >= step::kHeaderWords) {
-      throw Error(Code::kShape, std::string(info.symbol),
-                  concat("dynamic dim is unknown: got dim ", dim.dim, " from step word ", dim.word,
-                         ", need a dim below ", dims.size(), " and a word below ",
-                         step::kHeaderWords));
+      throw Error(
+          Code::kShape, std::string(info.symbol),
+          concat("dynamic dim is unknown: got dim ", dim.dim, " from step word ", dim.word,
+                 ", need a dim below ", dims.size(), " and a word below ", step::kHeaderWords));
     }
     limits_.push_back({dim.word, dims[dim.dim]});
   }

@@ -19,8 +19,8 @@ uint64_t now_ns() {
 
 bool binds_tokens(const Plan& plan) {
   return std::ranges::any_of(plan.dispatches, [](const Dispatch& d) {
-    return std::ranges::any_of(
-        d.bindings, [](const Binding& b) { return b.kind == Binding::Kind::kTokens; });
+    return std::ranges::any_of(d.bindings,
+                               [](const Binding& b) { return b.kind == Binding::Kind::kTokens; });
   });
 }
 
@@ -51,8 +51,9 @@ Replay::~Replay() {
 
 void Replay::check(std::span<const uint32_t> words, std::span<const int32_t> tokens) const {
   if (words.size() != step::kHeaderWords) {
-    throw Error(Code::kShape, "step", concat("wrong number of header words: got ", words.size(),
-                                             ", need ", step::kHeaderWords));
+    throw Error(
+        Code::kShape, "step",
+        concat("wrong number of header words: got ", words.size(), ", need ", step::kHeaderWords));
   }
   const uint32_t rows = words[step::kRows];
   if (rows > plan_->max_rows) {
@@ -73,8 +74,9 @@ void Replay::check(std::span<const uint32_t> words, std::span<const int32_t> tok
   if (plan_->token_limit == 0) return;
   for (const int32_t token : tokens) {
     if (token < 0 || uint32_t(token) >= plan_->token_limit) {
-      throw Error(Code::kShape, "step", concat("token id is out of range: got ", token,
-                                               ", need 0..", plan_->token_limit - 1));
+      throw Error(
+          Code::kShape, "step",
+          concat("token id is out of range: got ", token, ", need 0..", plan_->token_limit - 1));
     }
   }
 }
@@ -106,8 +108,9 @@ int32_t Replay::wait(Ticket ticket) {
   {
     const std::lock_guard lock(mutex_);
     if (ticket >= next_ || ticket + kRing < next_) {
-      throw Error(Code::kConfig, "step", concat("unknown ticket: got ", ticket, ", need one of the last ",
-                                                kRing, " before ", next_));
+      throw Error(Code::kConfig, "step",
+                  concat("unknown ticket: got ", ticket, ", need one of the last ", kRing,
+                         " before ", next_));
     }
     work = slots_[ticket % kRing].work;
   }

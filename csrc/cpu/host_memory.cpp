@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kAlign = 64;
 // From here on fresh pages of the system beat memory that must be cleared.
 constexpr size_t kMapBytes = size_t{1} << 18;
-constexpr size_t kHugePage = size_t{1} << 21;
+[[maybe_unused]] constexpr size_t kHugePage = size_t{1} << 21;
 constexpr size_t kElementAlign = 4;
 
 class Heap : public Memory {

@@ -28,9 +28,7 @@ std::vector<Candidate> candidates() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-  return {{{"base", 4, table_base}, true},
-          {{"v3", 8, table_v3}, v3},
-          {{"v4", 16, table_v4}, v4}};
+  return {{{"base", 4, table_base}, true}, {{"v3", 8, table_v3}, v3}, {{"v4", 16, table_v4}, v4}};
 }
 
 #elif defined(__aarch64__)
@@ -65,8 +63,10 @@ Isa choose_isa() {
     if (!wanted || !*wanted || c.isa.name == wanted) best = &c;
   }
   if (best) return best->isa;
-  throw Error(Code::kConfig, "cpu", concat("BUTTER_ISA names an instruction set that this machine "
-                                           "lacks: got '", wanted, "', need one of ", names, "."));
+  throw Error(Code::kConfig, "cpu",
+              concat("BUTTER_ISA names an instruction set that this machine "
+                     "lacks: got '",
+                     wanted, "', need one of ", names, "."));
 }
 
 }  // namespace butter::cpu

@@ -32,12 +32,12 @@ const CpuPipeline& PsoCache::get(const KernelInfo& info, std::span<const uint32_
 
 std::unique_ptr<CpuPipeline> PsoCache::build(const KernelInfo& info,
                                              std::span<const uint32_t> consts) const {
-  const auto at = std::ranges::lower_bound(isa_.table, info.symbol, {}, [](const KernelEntry& e) {
-    return std::string_view(e.symbol);
-  });
+  const auto at = std::ranges::lower_bound(
+      isa_.table, info.symbol, {}, [](const KernelEntry& e) { return std::string_view(e.symbol); });
   if (at == isa_.table.end() || at->symbol != info.symbol) {
-    throw Error(Code::kKernel, "cpu", concat("this build has no ", isa_.name, " code for '",
-                                             info.symbol, "'. Rebuild Butter."));
+    throw Error(
+        Code::kKernel, "cpu",
+        concat("this build has no ", isa_.name, " code for '", info.symbol, "'. Rebuild Butter."));
   }
   return std::make_unique<CpuPipeline>(info, at->fn,
                                        std::vector<uint32_t>(consts.begin(), consts.end()));

@@ -40,7 +40,8 @@ class PsoCache {
     size_t operator()(const Key& key) const;
   };
 
-  std::unique_ptr<CpuPipeline> build(const KernelInfo& info, std::span<const uint32_t> consts) const;
+  std::unique_ptr<CpuPipeline> build(const KernelInfo& info,
+                                     std::span<const uint32_t> consts) const;
 
   const Isa isa_;
   std::shared_mutex mutex_;

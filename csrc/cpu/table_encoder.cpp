@@ -15,8 +15,7 @@ TableEncoder::TableEncoder(Device& device, Pool& pool, const Plan& plan, const P
   size_t buffers = 0, scalars = 0;
   for (uint32_t i = 0; i < plan.dispatches.size(); ++i) {
     const Dispatch& d = plan.dispatches[i];
-    pipelines_.push_back(
-        static_cast<const CpuPipeline*>(&device.pipeline(*d.kernel, d.consts())));
+    pipelines_.push_back(static_cast<const CpuPipeline*>(&device.pipeline(*d.kernel, d.consts())));
     first_buffer_.push_back(buffers);
     first_scalar_.push_back(scalars);
     buffers += d.bindings.size() + d.kernel->uses_step;
@@ -53,7 +52,8 @@ void TableEncoder::lay_out(Stream& stream) {
     const uint32_t groups = d.grid[0] * d.grid[1] * d.grid[2];
     stream.work->tasks.push_back(
         {pipelines_[i]->fn,
-         {stream.buffers.data() + first_buffer_[i], stream.scalars.data() + first_scalar_[i],
+         {stream.buffers.data() + first_buffer_[i],
+          stream.scalars.data() + first_scalar_[i],
           {d.grid[0], d.grid[1], d.grid[2]}},
          groups,
          chunk_count(*d.kernel, d.dims(), groups, info.warp, info.threads)});

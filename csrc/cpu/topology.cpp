@@ -92,7 +92,7 @@ int usable_threads() {
 }
 
 int usable_cores() {
-  std::set<std::pair<int, int>> cores;
+  std::set<std::pair<int, int> > cores;
   for (const int cpu : affinity()) {
     const int core = topology_number(cpu, "core_id");
     if (core < 0) return usable_threads();

@@ -1,4 +1,5 @@
-// What every kernel needs and promises. The tables are generated (iron: manifest.cpp); this is their shape.
+// What every kernel needs and promises. The tables are generated (iron: manifest.cpp); this is
+// their shape.
 #pragma once
 
 #include <cstddef>
