@@ -1,7 +1,9 @@
 """The last kernel of a token: argmax or a draw, and the counts that penalties need."""
 
-from iron import In, InOut, barrier, dim, f32, group, i32, inline, kernel, lanes, mulhi, shared, step
-from iron import u32, unroll, warp, warps  # isort: skip
+from iron import (
+    In, InOut, barrier, dim, f32, group, i32, inline, kernel, lanes, mulhi, shared, step, u32,
+    unroll, warp, warps,
+)  # fmt: skip
 from ranking import BLOCKS, REACH, block_tops, blocks_of, weight
 
 INF = float("inf")

@@ -5,19 +5,21 @@ A value that is not finite makes the scale of its block not finite, so it cannot
 """
 
 from iron import (
-    In, Out, T, bitcast, dim, exp, f32, group, i8, i32, inline, kernel, lanes, rint, select, shared, warp, warps,
+    In, Out, T, bitcast, dim, exp, f32, group, i8, i32, inline, kernel, lanes, rint, select, shared,
+    warp, warps,
 )  # fmt: skip
 
 FLOATS = {"T": ["f32", "f16", "bf16"]}
 QB = {"QB": [16, 32]}
 WARPS = 8  # of a group on a GPU
-CHUNK = 1024  # values per group: enough to pay for a task, few enough to share one row among threads
+CHUNK = 1024  # values per group: enough to pay for a task, few enough to spread one row
+GRID = ("ceildiv(n, 1024)", "rows")
 TINY = 1e-30  # below it 127 / max|x| could overflow; such blocks get codes of 0
 
 
 @inline
 def magnitude(x):
-    """|x| as an integer: keeps the order, and a NaN is above all numbers, where a float max may lose it."""
+    """|x| as an integer: the order is kept and NaN comes out largest; a float max may lose it."""
     return bitcast(i32, abs(x))
 
 
@@ -36,7 +38,8 @@ def quantize_block(line, peak, q, qs, qm, row, block):
     qm[row, block] = scale * f32(warp.sum(total))
 
 
-@kernel(grid=("ceildiv(n, 1024)", "rows"), group=32 * WARPS, types=FLOATS, statics=QB, where="n % QB == 0")
+@kernel(grid=GRID, group=32 * WARPS, types=FLOATS, statics=QB, where="n % QB == 0",
+        flops="4 * rows * n")  # fmt: skip
 def quantize_rows(
     x: In[T, "rows", "n"],
     q: Out[i8, "rows", "n"],
@@ -56,8 +59,8 @@ def quantize_rows(
         quantize_block(line, peak, q, qs, qm, row, block)
 
 
-@kernel(grid=("ceildiv(n, 1024)", "rows"), group=32 * WARPS, types=FLOATS, statics=QB, where="n % QB == 0",
-        flops="6 * rows * n")  # fmt: skip
+@kernel(grid=GRID, group=32 * WARPS, types=FLOATS, statics=QB, where="n % QB == 0",
+        flops="8 * rows * n")  # fmt: skip
 def silu_mul_quantize(
     gate: In[T, "rows", "n"],
     up: In[T, "rows", "n"],
@@ -65,7 +68,7 @@ def silu_mul_quantize(
     qs: Out[f32, "rows", "n // QB"],
     qm: Out[f32, "rows", "n // QB"],
 ):
-    """The int8 form of silu(gate) * up; what silu_mul would round to T is not rounded in between."""
+    """The int8 form of silu(gate) * up, without the rounding to T that silu_mul would do."""
     row, first = group.id(1), group.id(0) * (CHUNK // QB)
     line = shared(f32, WARPS, QB)
     for b in warps(min(CHUNK // QB, dim("n") // QB - first)):

@@ -5,8 +5,9 @@ that looks for tokens above a threshold then skips nearly all blocks. Every pass
 group, a block at a time per warp. V is the number of tokens.
 """
 
-from iron import array, barrier, bitcast, dim, exp, f32, group, inline, lanes, select, u32
-from iron import unroll, warp, warps  # isort: skip
+from iron import (
+    array, barrier, bitcast, dim, exp, f32, group, inline, lanes, select, u32, unroll, warp, warps,
+)  # fmt: skip
 
 BLOCKS = 1024
 INF = float("inf")

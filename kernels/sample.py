@@ -5,14 +5,17 @@ distribution that the one before it left, so renormalization needs no pass of it
 as -inf. Filters do nothing when off, when the temperature is 0, or when step.sample is 0.
 """
 
-from iron import In, InOut, Out, ceil, dim, f32, group, kernel, lanes, log, shared, step, u32
-from ranking import BLOCKS, REACH, block_tops, blocks_of, count_equal, count_from, end_of_equals, keep
-from ranking import mass_from, masses_from, rank, unrank, weight  # isort: skip
-from iron import unroll  # isort: skip
+from iron import (
+    In, InOut, Out, ceil, dim, f32, group, kernel, lanes, log, shared, step, u32, unroll,
+)  # fmt: skip
+from ranking import (
+    BLOCKS, REACH, block_tops, blocks_of, count_equal, count_from, end_of_equals, keep, mass_from,
+    masses_from, rank, unrank, weight,
+)  # fmt: skip
 
-GENERATED = 0x7FFFFFFF  # bits of a count: how often the token was generated; the top bit: in the prompt
+GENERATED = 0x7FFFFFFF  # of a count: how often generated; the top bit says: in the prompt
 CHUNK = 4096
-COLDEST = 2.0**-60  # lower temperatures count as this one, so that logits / temperature stays finite
+COLDEST = 2.0**-60  # lower temperatures count as this one, so that quotients stay finite
 INF = float("inf")
 STEPS = 3  # thresholds that one pass of top-p tries
 

@@ -53,7 +53,7 @@ def run_kernel(
     dims: dict[str, int] | None = None,
     step: dict[str, float] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Run one dispatch and return its outputs by name; what the kernel writes to the step block as "step".
+    """Run one dispatch and return its outputs by name, and the step block if it is written.
 
     Out parameters are allocated here and filled with poison. Dims that are a whole axis of some
     tensor may be left out; tensors that the kernel does not have are passed over.

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def tables(positions, half, theta=10000.0):
-    """cos and sin of every position, [positions, half]; the angle is exact to f32's rounding of the result."""
+    """cos and sin of every position, [positions, half], computed in float64."""
     angle = np.arange(positions)[:, None] * theta ** (-np.arange(half) / half)
     return np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32)
 

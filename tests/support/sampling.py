@@ -52,7 +52,7 @@ def top_p_size(x: np.ndarray, p: float) -> int:
 
 
 def chi_square_z(counts: np.ndarray, probabilities: np.ndarray) -> float:
-    """How many deviations the statistic is above what chance gives; cells expecting under 5 are merged."""
+    """Deviations of the statistic from what chance gives; cells expecting under 5 are merged."""
     expected = probabilities * counts.sum()
     big = expected >= 5
     assert not counts[probabilities == 0].any(), "a token of probability 0 was drawn"
