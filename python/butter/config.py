@@ -141,11 +141,11 @@ def check(name: str, value, where: str) -> None:
                 f"[{where}] {name}: got {value!r:.80}, need a whole number from {low} to {high}"
             )
     elif name in REAL:
-        low, high = REAL[name]
-        if not is_number(value) or not low < value < high:
+        above, below = REAL[name]
+        if not is_number(value) or not above < value < below:
             raise ConfigError(
                 f"[{where}] {name}: got {value!r:.80}, "
-                f"need a number above {low:g} and below {high:g}"
+                f"need a number above {above:g} and below {below:g}"
             )
     elif name in FLAGS and not isinstance(value, bool):
         raise ConfigError(f"[{where}] {name}: got {value!r:.80}, need true or false")

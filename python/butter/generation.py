@@ -159,7 +159,7 @@ def checked_ids(ids) -> tuple[int, ...]:
 
 # generation_config.json: fields taken as they are, and the values of others that change nothing.
 TAKEN = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
-NEUTRAL = {
+NEUTRAL: dict[str, tuple] = {
     "num_beams": (1,),
     "penalty_alpha": (0, 0.0),
     "typical_p": (1, 1.0),

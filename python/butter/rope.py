@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def rope_parameters(config: Mapping, layer_type: str | None = None) -> dict:
 
 
 def number(rope: Mapping, name: str, low: float = 0.0, default: float | None = None) -> float:
-    value = rope.get(name)
+    value: Any = rope.get(name)
     if value is None:
         value = default
     good = isinstance(value, int | float) and not isinstance(value, bool)

@@ -13,7 +13,7 @@ from jinja2.exceptions import TemplateError
 MAX_STEPS = 500_000
 MAX_SECONDS = 5.0
 MAX_VALUE = 16 << 20  # characters of a string
-MAX_ITEMS = 1 << 20  # items of a list, nested ones counted each time they appear
+MAX_ITEMS = 1 << 19  # items of a list, nested ones counted each time they appear
 MAX_MADE = 1 << 30  # characters and items made in one rendering, all together
 MAX_BITS = 4096  # of an integer
 MAX_WORK = 1 << 28  # sizes of a call's arguments, multiplied

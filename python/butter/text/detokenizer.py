@@ -18,7 +18,13 @@ def byte_alphabet() -> dict[str, int]:
 BYTES = byte_alphabet()
 BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
-codecs.register_error("butter.each_byte", lambda e: ("\ufffd" * (e.end - e.start), e.end))
+
+def each_byte(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)
+    return "\ufffd" * (error.end - error.start), error.end
+
+
+codecs.register_error("butter.each_byte", each_byte)
 
 
 class Pieces:

@@ -139,12 +139,14 @@ class GgufVocabulary:
 
     def byte_level(self) -> Tokenizer:
         pre = self.pre_tokenizer()
-        merges = [tuple(m.split(" ")) for m in self.strings("merges")]
-        bad = next((m for m in merges if len(m) != 2), None)
-        if bad is not None:
-            raise FileFormatError(
-                f"[tokenizer] tokenizer.ggml.merges: got {' '.join(bad)!r:.60}, need two tokens"
-            )
+        merges = []
+        for merge in self.strings("merges"):
+            left, _, right = merge.partition(" ")
+            if not left or not right or " " in right:
+                raise FileFormatError(
+                    f"[tokenizer] tokenizer.ggml.merges: got {merge!r:.60}, need two tokens"
+                )
+            merges.append((left, right))
         with guarded("tokenizer.ggml"):
             tokenizer = Tokenizer(models.BPE(self.vocab(), merges, ignore_merges=pre.whole_words))
         splits = [pre_tokenizers.Split(Regex(s), "isolated") for s in pre.splits]

@@ -52,7 +52,8 @@ class Environment(ImmutableSandboxedEnvironment):
         )
         for name in REMOVED:
             del self.filters[name]
-        for table in (self.filters, self.tests):
+        tables: tuple[dict, ...] = (self.filters, self.tests)
+        for table in tables:
             for name, function in table.items():
                 table[name] = guarded(name, function)
         self.filters["tojson"] = guarded("tojson", tojson)
@@ -159,10 +160,12 @@ OWN = (tick, stepped, taken, joined)
 
 def instrument(template: nodes.Template) -> None:
     rewrite(template)
-    for node in list(template.find_all((nodes.For, nodes.Macro, nodes.CallBlock))):
+    bodies: list = list(template.find_all((nodes.For, nodes.Macro, nodes.CallBlock)))
+    for node in bodies:
         node.body.insert(0, nodes.ExprStmt(call_of(tick, nodes.Const(constant_text(node)))))
     template.set_lineno(1)  # only where there is none
-    template.set_environment(template.environment)
+    if template.environment is not None:
+        template.set_environment(template.environment)
 
 
 def call_of(function: Callable, *args: nodes.Expr) -> nodes.Call:

@@ -103,7 +103,8 @@ class Tokenizer:
             raise FileFormatError(f"[tokenizer] {path}: need at most {MAX_BYTES} bytes")
         with guarded(str(path)):
             backend = Backend.from_file(str(path))
-        config, names = {}, {}
+        config: dict = {}
+        names: dict[str, str] = {}
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
             if (folder / name).is_file():
                 config = read_json(folder / name)
