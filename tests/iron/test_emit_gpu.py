@@ -6,6 +6,7 @@ import pytest
 from iron import Const, In, InOut, Out, barrier, dim, f32, group, i32, lane, lanes, parse, shared
 from iron.emit import cuda, msl
 from iron.emit.dialect import float_text, scratch
+from iron.errors import IronError
 from iron.passes import lower
 from support.kernels import compiled
 from support.launch import KERNELS
@@ -109,6 +110,17 @@ def test_reductions_share_one_scratch_array_per_type(target):
     assert TARGETS[target].function(func).count("scratch_f32[128];") == 1
     alone = compiled(two, target=target, until="Vectorize", group=32)
     assert scratch(alone) == []
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_too_much_group_memory_is_an_error(target):
+    def large(out: Out[f32, 32]):
+        tile = shared(f32, 128, 128)
+        tile[0, lane()] = f32(1)
+        out[lane()] = tile[0, lane()]
+
+    with pytest.raises(IronError, match="65536 bytes of group memory"):
+        emitted(large, target)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ or that is used more than once, gets a local; everything else is written where i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from ..errors import IronError
 from ..exprs import Expr, c_code, integer
 from ..ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
-from ..names import FLOATS
+from ..names import DTYPES, FLOATS
 from ..step_block import FIELDS
 from .dialect import (
     ATOM,
@@ -72,14 +73,15 @@ class Writer:
     def write(self) -> str:
         self.block(self.func.body)
         body, self.lines = self.lines, []
+        total = 0
         for s in [*self.func.shared, *scratch(self.func)]:
-            count = 1
-            for n in s.shape:
-                count *= n
-            name = self.arrays.get(s.name, s.name)
-            self.line(
-                self.dialect.shared.format(type=self.dialect.types[s.dtype], name=name, count=count)
-            )
+            count = math.prod(s.shape)
+            total += count * DTYPES[s.dtype]
+            kind, name = self.dialect.types[s.dtype], self.arrays.get(s.name, s.name)
+            self.line(self.dialect.shared.format(type=kind, name=name, count=count))
+        if total > self.dialect.shared_limit:
+            limit = self.dialect.shared_limit
+            raise IronError(f"{self.func.symbol}: {total} bytes of group memory, limit {limit}")
         return "\n".join([*self.dialect.signature(self), *self.lines, *body, "}"]) + "\n"
 
     def line(self, text: str) -> None:

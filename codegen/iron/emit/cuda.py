@@ -185,6 +185,7 @@ CUDA = Dialect(
     | {f"scratch_{t}" for t in TYPES}
     | set(HELPERS),
     shared="__shared__ {type} {name}[{count}];",
+    shared_limit=48 << 10,
     infinity="CUDART_INF_F",
     nan="CUDART_NAN_F",
     signature=_signature,

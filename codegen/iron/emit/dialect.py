@@ -51,6 +51,7 @@ class Dialect:
     ids: dict[str, str]  # how to get group_id, thread, lane, warp
     reserved: frozenset[str]
     shared: str
+    shared_limit: int  # bytes of group memory that every device of the kind has
     infinity: str
     nan: str
     signature: Callable[[Writer], list[str]]

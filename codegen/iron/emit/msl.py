@@ -148,6 +148,7 @@ MSL = Dialect(
     | {f"scratch_{t}" for t in TYPES}
     | set(HELPERS),
     shared="threadgroup {type} {name}[{count}];",
+    shared_limit=32 << 10,
     infinity="INFINITY",
     nan="NAN",
     signature=_signature,
