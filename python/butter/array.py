@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .errors import ShapeError
+
 DTYPE_BYTES = {
     "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4,
 }  # fmt: skip
@@ -36,10 +38,10 @@ class Array:
         return self.buffer.array(self.dtype, self.shape, self.offset)  # type: ignore[attr-defined]
 
     def write(self, values: np.ndarray) -> None:
-        """Copy values of the array's dtype into it."""
+        """Copy values of the array's dtype, or their bytes, into all of it."""
         data = np.ascontiguousarray(values)
-        if data.dtype.itemsize != DTYPE_BYTES[self.dtype]:
-            data = data.astype(_NUMPY[self.dtype])
+        if data.nbytes != self.nbytes:
+            raise ShapeError(f"[array] write: got {data.nbytes} bytes, need {self.nbytes}")
         self.buffer.write(data, self.offset)  # type: ignore[attr-defined]
 
 

@@ -47,7 +47,7 @@ class DenseMatrix:
         else:
             rows = stored.bytes().reshape(self.shape[0], -1)
             self.array = empty(device, self.shape, self.dtype)
-            self.array.write(np.ascontiguousarray(rows[stored.order]).reshape(-1))
+            self.array.write(rows[stored.order])
             stored.release()
 
     @property
