@@ -1,0 +1,8 @@
+#pragma once
+
+#import <Foundation/NSObject.h>
+
+@interface NSURL : NSObject <NSCopying>
++ (NSURL*)fileURLWithPath:(NSString*)path;
+@property(readonly, copy) NSString* path;
+@end
