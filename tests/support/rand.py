@@ -17,6 +17,7 @@ DTYPES = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
     "i32": np.dtype(np.int32),
     "u32": np.dtype(np.uint32),
+    "u16": np.dtype(np.uint16),
     "i8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
 }
