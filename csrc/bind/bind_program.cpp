@@ -177,6 +177,14 @@ void bind_program(nb::module_& m) {
             return r.wait(r.submit(words, tokens));
           },
           "words"_a, "tokens"_a = std::vector<int32_t>(), "Submit one step and wait for it.")
+      .def(
+          "profile",
+          [](Replay& r, const Words& words, const std::vector<int32_t>& tokens) {
+            const nb::gil_scoped_release release;
+            return r.profile(words, tokens);
+          },
+          "words"_a, "tokens"_a = std::vector<int32_t>(),
+          "Run one step dispatch by dispatch; device time of each in ns, as in Plan.listing().")
       .def("read", &read, "tensor"_a, "Bytes of a kept activation.")
       .def_prop_ro("mode", [](const Replay& r) { return mode_name(r.mode()); })
       .def_prop_ro("stats", &stats,

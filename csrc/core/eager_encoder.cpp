@@ -40,6 +40,18 @@ std::shared_ptr<Completion> EagerEncoder::submit(uint32_t slot) {
   }
 }
 
+std::vector<uint64_t> EagerEncoder::profile(uint32_t slot) {
+  std::vector<uint64_t> times;
+  const std::unique_ptr<Commands> commands = device_.begin();
+  for (const Dispatch& d : plan_.dispatches) {
+    encode(*commands, d, memory_.steps[slot]);
+    const std::shared_ptr<Completion> work = commands->submit();
+    work->wait();
+    times.push_back(work->device_ns());
+  }
+  return times;
+}
+
 void EagerEncoder::encode(Commands& commands, const Dispatch& d, const Slice& step) {
   const KernelInfo& info = find_kernel(d.kernel->symbol);
   const Pipeline& pipeline = device_.pipeline(info, d.consts());

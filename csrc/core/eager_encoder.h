@@ -18,6 +18,9 @@ class EagerEncoder : public Encoder {
 
   std::shared_ptr<Completion> submit(uint32_t slot) override;
 
+  /// Runs the step one dispatch at a time and waits for each; device time in ns by dispatch.
+  std::vector<uint64_t> profile(uint32_t slot);
+
  private:
   void encode(Commands& commands, const Dispatch& dispatch, const Slice& step);
 

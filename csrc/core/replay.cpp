@@ -133,6 +133,16 @@ int32_t Replay::wait(Ticket ticket) {
   return ring_.out_token(uint32_t(ticket % kRing));
 }
 
+std::vector<uint64_t> Replay::profile(std::span<const uint32_t> words,
+                                      std::span<const int32_t> tokens) {
+  check(words, tokens);
+  const std::lock_guard lock(mutex_);
+  for (Slot& slot : slots_) finish(slot);
+  const uint32_t index = uint32_t(next_ % kRing);
+  ring_.write(index, words, tokens);
+  return EagerEncoder(*device_, *plan_, memory_).profile(index);
+}
+
 std::vector<std::byte> Replay::read(uint32_t id) {
   for (const KeptTensor& kept : plan_->kept) {
     if (kept.id != id) continue;

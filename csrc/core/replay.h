@@ -37,6 +37,9 @@ class Replay {
   /// Blocks until that step has ended; throws its error, else returns its out_token.
   int32_t wait(Ticket ticket);
 
+  /// Runs one step dispatch by dispatch, alone on the device; its time in ns by dispatch.
+  std::vector<uint64_t> profile(std::span<const uint32_t> words, std::span<const int32_t> tokens);
+
   /// A kept activation after the steps in flight. Throws ConfigError for any other id.
   std::vector<std::byte> read(uint32_t id);
 

@@ -1,5 +1,7 @@
 #include "cpu/table_encoder.h"
 
+#include <algorithm>
+
 #include "core/cost.h"
 #include "core/eager_encoder.h"
 #include "core/kernel_check.h"
@@ -20,6 +22,11 @@ TableEncoder::TableEncoder(Device& device, Pool& pool, const Plan& plan, const P
     first_scalar_.push_back(scalars);
     buffers += d.bindings.size() + d.kernel->uses_step;
     scalars += d.scalars.size();
+    for (const DynamicDim& dim : d.dynamic) {
+      if (std::ranges::find(dynamic_words_, dim.word) == dynamic_words_.end()) {
+        dynamic_words_.push_back(dim.word);
+      }
+    }
     if (mode == DispatchMode::kIcb && d.dynamic.empty()) continue;
     rewritten_.push_back(i);
     if (recounted_.empty() || recounted_.back() != d.phase) recounted_.push_back(d.phase);
@@ -90,9 +97,24 @@ void TableEncoder::write_call(Stream& stream, size_t call, const Slice& step) {
   task.chunks = chunk_count(*d.kernel, dims, task.groups, info.warp, info.threads);
 }
 
+bool TableEncoder::update_values(Stream& stream, const Slice& step) {
+  const auto* words = static_cast<const uint32_t*>(address(step));
+  bool changed = stream.values.size() != dynamic_words_.size();
+  stream.values.resize(dynamic_words_.size());
+  for (size_t i = 0; i < dynamic_words_.size(); ++i) {
+    changed |= stream.values[i] != words[dynamic_words_[i]];
+    stream.values[i] = words[dynamic_words_[i]];
+  }
+  return changed;
+}
+
 std::shared_ptr<Completion> TableEncoder::submit(uint32_t slot) {
   Stream& stream = streams_[slot];
   const Slice& step = memory_.steps[slot];
+  if (!update_values(stream, step) && mode_ == DispatchMode::kIcb) {
+    pool_.submit(stream.work);
+    return stream.work;
+  }
   for (const uint32_t call : rewritten_) {
     // An indirect stream of this slot already points at this slot's step block.
     if (mode_ == DispatchMode::kArgumentBuffers) write_step_pointers(stream, call, step);

@@ -15,7 +15,7 @@ namespace butter::cpu {
 
 /// Pointers are resolved when the encoder is made, once for each slot of the step ring.
 /// argument_buffers writes every call of every step anew: step pointers, dims and grid.
-/// icb keeps the calls and patches only those with a dynamic dim.
+/// icb keeps the calls and patches those with a dynamic dim, in the steps that change its value.
 class TableEncoder : public Encoder {
  public:
   /// The arguments outlive the encoder.
@@ -29,11 +29,13 @@ class TableEncoder : public Encoder {
     std::shared_ptr<Submission> work;
     std::vector<void*> buffers;
     std::vector<uint32_t> scalars;
+    std::vector<uint32_t> values;  // of the dynamic words, as the calls were last written
   };
 
   void resolve_buffers(Stream& stream, const Slice& step);
   void lay_out(Stream& stream);
   void write_step_pointers(Stream& stream, size_t call, const Slice& step);
+  bool update_values(Stream& stream, const Slice& step);
   void write_call(Stream& stream, size_t call, const Slice& step);
 
   Device& device_;
@@ -45,6 +47,7 @@ class TableEncoder : public Encoder {
   std::vector<size_t> first_buffer_, first_scalar_;  // of each call
   std::vector<uint32_t> rewritten_;                  // calls that change per step
   std::vector<uint32_t> recounted_;                  // phases that hold one of them
+  std::vector<uint32_t> dynamic_words_;
   std::array<Stream, kRing> streams_;
 };
 

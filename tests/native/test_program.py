@@ -243,3 +243,12 @@ def test_replays_of_one_plan_are_independent(device, program):
     for replay in replays:
         replay.run(step_words())
     assert {replay.read(out) for replay in replays} == {np.full(64, 2, np.float32).tobytes()}
+
+
+def test_a_profile_times_each_dispatch(device, program):
+    x = weights(device, program, np.ones(64, np.float32))
+    add(program, add(program, x, x), x)
+    replay = program.finish().prepare("icb")
+    times = replay.profile(step_words())
+    assert len(times) == 2
+    assert all(t > 0 for t in times)
