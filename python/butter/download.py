@@ -54,11 +54,17 @@ class Repository:
         raise ConfigError(f"[hub] {self.repo}: no config.json in this repository. {hint}")
 
     def _names(self) -> list[str]:
-        if self.offline:
-            folder = self.snapshot(["*.json"])
-            return [str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()]
-        api = huggingface_hub.HfApi()
-        return self._guard(lambda: api.list_repo_files(self.repo, revision=self.revision))
+        if not self.offline:
+            api = huggingface_hub.HfApi()
+            try:
+                info = self._guard(
+                    lambda: api.model_info(self.repo, revision=self.revision, timeout=10)
+                )
+                return [file.rfilename for file in info.siblings or []]
+            except DeviceError:
+                self.offline = True  # no network: take what the cache has
+        folder = self.snapshot(["*.json"])
+        return [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
 
     def _call(self, function, **options):
         return self._guard(
@@ -94,7 +100,10 @@ class Repository:
             raise ConfigError(f"[hub] {where}: no such file in the repository: {error}") from None
         except errors.HFValidationError as error:
             raise ConfigError(f"[hub] {where}: {error}") from None
-        except OSError as error:  # HTTP and connection errors are OSErrors too; also a full disk
+        except Exception as error:
+            # Connection errors have the HTTP library's own types; a full disk is an OSError.
+            if not isinstance(error, OSError) and not type(error).__module__.startswith("http"):
+                raise
             raise DeviceError(
                 f"[hub] {where}: download failed: {error}. Try again: it goes on where it stopped."
             ) from error
