@@ -1,0 +1,104 @@
+#include "metal/bound_plan.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "core/cost.h"
+#include "core/eager_encoder.h"
+#include "core/error.h"
+#include "core/kernel_check.h"
+#include "core/step_ring.h"
+#include "metal/commands.h"
+#include "step_fields.h"
+
+namespace butter::metal {
+namespace {
+
+constexpr uint32_t kWarp = 32;
+constexpr size_t kAlign = 8;  // words: constant buffers of a Mac start at multiples of 32 bytes
+
+}  // namespace
+
+BoundPlan::BoundPlan(id<MTLDevice> device, PsoCache& pipelines, const Plan& plan,
+                     const PlanMemory& memory, Form form)
+    : plan_(plan), memory_(memory) {
+  uint32_t phase = 0;
+  calls_.reserve(plan.dispatches.size());
+  for (const Dispatch& d : plan.dispatches) {
+    if (is_empty(d.grid)) continue;  // at the largest dims, so at all
+    const MetalPipeline& pipeline = pipelines.get(*d.kernel, d.consts(), form);
+    calls_.push_back({&d, &pipeline, dims_stride_, d.phase != phase});
+    phase = d.phase;
+    dims_stride_ += (d.dims().size() + kAlign - 1) / kAlign * kAlign;
+    if (!d.dynamic.empty()) dynamic_.push_back(&calls_.back());
+  }
+  const NSUInteger bytes = std::max<size_t>(dims_stride_ * kRing, kAlign) * sizeof(uint32_t);
+  dims_ = Ref<id<MTLBuffer>>([device newBufferWithLength:bytes
+                                                 options:MTLResourceStorageModeShared]);
+  if (!dims_.get()) throw Error(Code::kMemory, "metal", "no memory for the dims of a program.");
+  for (uint32_t slot = 0; slot < kRing; ++slot) {
+    for (const Call& call : calls_) {
+      std::ranges::copy(call.dispatch->dims(), dims(call, slot).begin());
+    }
+  }
+  collect_resources();
+}
+
+std::span<uint32_t> BoundPlan::dims(const Call& call, uint32_t slot) const {
+  auto* words = static_cast<uint32_t*>(dims_.get().contents);
+  return {words + slot * dims_stride_ + call.first_dim, call.dispatch->dims().size()};
+}
+
+std::vector<Place> BoundPlan::arguments(const Call& call, uint32_t slot) const {
+  const Dispatch& d = *call.dispatch;
+  const Slice& step = memory_.steps[slot];
+  std::vector<Place> places;
+  for (const Binding& b : d.bindings) places.push_back(place(resolve(plan_, memory_, step, b)));
+  if (d.kernel->uses_step) places.push_back(place(step));
+  if (!d.dims().empty()) {
+    places.push_back({dims_, (slot * dims_stride_ + call.first_dim) * sizeof(uint32_t)});
+  }
+  return places;
+}
+
+void BoundPlan::write_dims(uint32_t slot) {
+  const Slice& step = memory_.steps[slot];
+  const auto* words = reinterpret_cast<const uint32_t*>(step.buffer->host() + step.offset);
+  for (const Call* call : dynamic_) {
+    step_dims(*call->dispatch, {words, step::kHeaderWords}, dims(*call, slot));
+  }
+}
+
+Grid BoundPlan::step_grid(const Call& call, uint32_t slot) const {
+  if (call.dispatch->dynamic.empty()) return call.dispatch->grid;
+  return evaluate_grid(*call.dispatch->kernel, dims(call, slot), kWarp);
+}
+
+void BoundPlan::collect_resources() {
+  std::set<id<MTLBuffer>> written, read;
+  for (const Call& call : calls_) {
+    const std::vector<Place> places = arguments(call, 0);
+    const auto& params = call.dispatch->kernel->params;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const bool writes = i < params.size() ? params[i].kind != ParamKind::kIn
+                                            : call.dispatch->kernel->writes_step && i == params.size();
+      (writes ? written : read).insert(places[i].buffer);
+    }
+  }
+  for (id<MTLBuffer> buffer : written) read.erase(buffer);
+  read_.assign(read.begin(), read.end());
+  written_.assign(written.begin(), written.end());
+}
+
+void BoundPlan::use_resources(id<MTLComputeCommandEncoder> encoder) const {
+  const MTLResourceUsage both = MTLResourceUsage(MTLResourceUsageRead | MTLResourceUsageWrite);
+  if (!read_.empty()) {
+    [encoder useResources:read_.data() count:read_.size() usage:MTLResourceUsageRead];
+  }
+  if (!written_.empty()) {
+    [encoder useResources:written_.data() count:written_.size() usage:both];
+  }
+}
+
+}  // namespace butter::metal

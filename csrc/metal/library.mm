@@ -1,0 +1,97 @@
+#include "metal/library.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "core/error.h"
+#include "metal/failure.h"
+
+namespace butter::metal {
+namespace {
+
+/// The folder of the extension module, or what BUTTER_METAL_KERNELS says.
+std::string kernel_folder() {
+  if (const char* chosen = std::getenv("BUTTER_METAL_KERNELS")) return chosen;
+  Dl_info image;
+  if (dladdr(reinterpret_cast<const void*>(&kernel_folder), &image) == 0) return ".";
+  const std::string path = image.dli_fname;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash);
+}
+
+bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+/// "kernels/norm.py" gives "norm".
+std::string stem(std::string_view source) {
+  const size_t slash = source.rfind('/') + 1;
+  return std::string(source.substr(slash, source.rfind('.') - slash));
+}
+
+}  // namespace
+
+Library::Library(id<MTLDevice> device)
+    : device_(Ref<id<MTLDevice>>::keep(device)), folder_(kernel_folder()) {
+  const std::string path = folder_ + "/kernels.metallib";
+  if (!exists(path)) {
+    if (exists(folder_ + "/metal")) return;
+    throw Error(Code::kKernel, "metal",
+                concat("no kernels: got neither kernels.metallib nor a folder 'metal' in ", folder_,
+                       ". Reinstall Butter."));
+  }
+  NSError* error = nil;
+  all_ = Ref<id<MTLLibrary>>([device newLibraryWithURL:[NSURL fileURLWithPath:ns(path)]
+                                                 error:&error]);
+  if (!all_.get()) {
+    throw Error(Code::kKernel, "metal",
+                concat("could not load ", path, ": ", reason(error), ". Reinstall Butter."));
+  }
+}
+
+Ref<id<MTLFunction>> Library::function(const KernelInfo& info, Form form,
+                                       MTLFunctionConstantValues* constants) {
+  std::string name(info.symbol);
+  if (form == Form::kTable) name += "__table";
+  NSError* error = nil;
+  Ref<id<MTLFunction>> function([unit(info, form) newFunctionWithName:ns(name)
+                                                       constantValues:constants
+                                                                error:&error]);
+  if (!function.get()) {
+    throw Error(Code::kKernel, "metal",
+                concat("this build has no Metal code for '", name, "': ", reason(error)));
+  }
+  return function;
+}
+
+id<MTLLibrary> Library::unit(const KernelInfo& info, Form form) {
+  if (all_.get()) return all_;
+  const std::string suffix = form == Form::kTable ? "_tables.metal" : ".metal";
+  const std::string path = folder_ + "/metal/" + stem(info.source) + suffix;
+  // Held while compiling: another thread that needs this file would only compile it too.
+  const std::lock_guard lock(mutex_);
+  Ref<id<MTLLibrary>>& unit = units_[path];
+  if (!unit.get()) unit = compile(path);
+  return unit;
+}
+
+Ref<id<MTLLibrary>> Library::compile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  if (!file) {
+    throw Error(Code::kKernel, "metal", concat("could not read ", path, ". Reinstall Butter."));
+  }
+  Ref<MTLCompileOptions*> options([[MTLCompileOptions alloc] init]);
+  NSError* error = nil;
+  Ref<id<MTLLibrary>> library([device_ newLibraryWithSource:ns(text)
+                                                    options:options
+                                                      error:&error]);
+  if (!library.get()) {
+    throw Error(Code::kKernel, "metal", concat("could not compile ", path, ": ", reason(error)));
+  }
+  return library;
+}
+
+}  // namespace butter::metal
