@@ -9,11 +9,14 @@ a stored word holds two of them: word w in its low nibbles and word w + G // 8 i
 The value of a code is code*scale + bias; with SYM it is (code - 2**(bits-1)) * scale and no biases exist.
 """
 
-from iron import array, f32, inline, lane, u32, unroll
+from iron import array, f32, inline, lane, prefetch, u32, unroll
 
 # One instance per format in use: MLX affine 4 and 8 bits, GGUF Q4_0 and Q8_0 (symmetric), Q6_K (groups of 16).
 FORMATS = [{"bits": b, "G": g, "SYM": 0} for b in (4, 8) for g in (32, 64, 128)]
 FORMATS += [{"bits": 8, "G": 16, "SYM": 0}, {"bits": 4, "G": 32, "SYM": 1}, {"bits": 8, "G": 32, "SYM": 1}]
+
+
+AHEAD = 8  # groups; 2 KiB of 4-bit codes: about what memory delivers in its own latency
 
 
 @inline
@@ -21,6 +24,7 @@ def code_words(codes, tile, b, bits, G):
     """The G // 4 words of group b, one row per lane."""
     words = array(u32, G // 4)
     for w in unroll(G * bits // 32):
+        prefetch(codes, tile, b + AHEAD, w, 0)
         word = codes[tile, b, w, lane()]
         if bits == 4:
             words[w] = word & 0x0F0F0F0F

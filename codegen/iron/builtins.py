@@ -55,6 +55,13 @@ def _barrier(p: Parser, node: ast.Call, args: list[Any]) -> None:
     p.emit_op("barrier", [], 0, node)
 
 
+def _prefetch(p: Parser, node: ast.Call, args: list[Any]) -> None:
+    """prefetch(tensor, i…): the element will be read soon; it may lie outside the tensor."""
+    param = args[0].param
+    p.check_rank(node, param.name, len(param.shape), args[1:])
+    p.emit_op("prefetch", [p.value(a, node) for a in args[1:]], 0, node, param=param.name)
+
+
 def _dot_u8i8(p: Parser, node: ast.Call, args: list[Any]) -> Value:
     codes, x, bits = args
     if len(codes) != len(x) or not isinstance(bits, int):
@@ -90,7 +97,7 @@ def _fold(kind: str, python: Any) -> Any:
 
 BUILTIN_CALLS: dict[str, Any] = {
     "group.id": _group_id, "dim": _dim, "array": _array, "shared": _shared, "barrier": _barrier,
-    "dot_u8i8": _dot_u8i8, "bitcast": _bitcast, "select": _plain("select"), "fma": _plain("fma"),
+    "dot_u8i8": _dot_u8i8, "prefetch": _prefetch, "bitcast": _bitcast, "select": _plain("select"), "fma": _plain("fma"),
     "mulhi": _plain("mulhi"), "min": _fold("min", min), "max": _fold("max", max),
 }  # fmt: skip
 BUILTIN_CALLS |= {

@@ -234,6 +234,9 @@ class _Group:
     def op_store(self, op: Op, mask: Any, *args: Any) -> None:
         self.memory[op.attrs["param"]].store(self, op, mask, args[:-1], args[-1])
 
+    def op_prefetch(self, op: Op, mask: Any, *index: Any) -> None:
+        """A hint changes nothing."""
+
     def op_shared_load(self, op: Op, mask: Any, *index: Any) -> Any:
         return self.shared[op.attrs["name"]].load(self, op, mask, index)
 

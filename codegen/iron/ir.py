@@ -21,6 +21,7 @@ Ops (args -> results; attributes in braces):
     cast {to}, bitcast {to}            value conversion (round to nearest even; float to int truncates), bits kept
     select (c, a, b)
     load {param} (i…), store {param} (i…, value)          one element of a tensor parameter
+    prefetch {param} (i…)              a hint, only for CPUs; the place need not exist
     shared_load {name} (i…), shared_store {name} (i…, v)  group memory, declared in Func.shared
     warp_sum warp_max warp_min (x)     over the lanes of a warp -> same value in every lane
     warp_scan_sum (x)                  inclusive prefix sum over the lanes of a warp
@@ -143,7 +144,7 @@ UNARY = (
 WARP_REDUCE = ("warp_sum", "warp_max", "warp_min")
 GROUP_REDUCE = ("group_sum", "group_max", "group_min")
 COLLECTIVE = WARP_REDUCE + GROUP_REDUCE + ("warp_scan_sum", "warp_read", "across_warps_sum")
-EFFECTS = ("store", "step_store", "shared_store", "barrier", "return_if", "yield")
+EFFECTS = ("store", "prefetch", "step_store", "shared_store", "barrier", "return_if", "yield")
 
 
 def show(func: Func) -> str:

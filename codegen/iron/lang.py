@@ -82,10 +82,10 @@ f32, f16, bf16, i8, u8, i16, u16, i32, u32 = (DType(n) for n in DTYPES)
 group, warp, step = Builtin("group"), Builtin("warp"), Builtin("step")
 BUILTINS = (
     "lanes", "warps", "unroll", "dim", "lane", "array", "shared", "barrier", "dot_u8i8", "select", "fma", "mulhi",
-    "bitcast", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint", "WARP", "num_warps",
+    "bitcast", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint", "WARP", "num_warps", "prefetch",
 )  # fmt: skip
 (lanes, warps, unroll, dim, lane, array, shared, barrier, dot_u8i8, select, fma, mulhi,
- bitcast, exp, log, sqrt, rsqrt, sin, cos, tanh, floor, ceil, rint, WARP, num_warps) = (
+ bitcast, exp, log, sqrt, rsqrt, sin, cos, tanh, floor, ceil, rint, WARP, num_warps, prefetch) = (
     Builtin(n) for n in BUILTINS)  # fmt: skip
 
 

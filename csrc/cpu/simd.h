@@ -567,33 +567,35 @@ inline uint32_t dot_u8i8(const uint32_t* c, const uint32_t* x) {
   return uint32_t(sum);
 }
 
+// The loops are unrolled whole, so that the words stay in registers.
 #if defined(__AVX512VNNI__)
 template <int BITS, int N>
 inline vi dot_words(const vu* c, const vu* x) {
   __m512i a = _mm512_setzero_si512(), b = a;  // two chains: dpbusd has a latency of four cycles
-  for (int j = 0; j < N; j += 2) {
-    a = _mm512_dpbusd_epi32(a, (__m512i)c[j], (__m512i)x[j]);
-    if (j + 1 < N) b = _mm512_dpbusd_epi32(b, (__m512i)c[j + 1], (__m512i)x[j + 1]);
-  }
+#pragma GCC unroll 32
+  for (int j = 0; j < N; j += 2) a = _mm512_dpbusd_epi32(a, (__m512i)c[j], (__m512i)x[j]);
+#pragma GCC unroll 32
+  for (int j = 1; j < N; j += 2) b = _mm512_dpbusd_epi32(b, (__m512i)c[j], (__m512i)x[j]);
   return (vi)(_mm512_add_epi32(a, b));
 }
 #elif defined(__AVX2__)
 template <int BITS, int N>
 inline vi dot_words(const vu* c, const vu* x) {
-  // A pair sums to at most 2 * (2^BITS - 1) * 128; as many pairs as stay below 2^15 share one 16-bit sum.
   const __m256i ones = _mm256_set1_epi16(1);
   if constexpr (BITS > 6) {  // even one pair could saturate: nibble by nibble
     vu low[N], high[N];
+#pragma GCC unroll 32
     for (int j = 0; j < N; ++j) low[j] = c[j] & 0x0f0f0f0fu, high[j] = c[j] >> 4 & 0x0f0f0f0fu;
     return dot_words<4, N>(low, x) + (dot_words<4, N>(high, x) << 4);
   } else {
+    // A pair sums to at most 2 * (2^BITS - 1) * 128; as many pairs as stay below 2^15 share one 16-bit sum.
     constexpr int kChain = 32767 / (2 * ((1 << BITS) - 1) * 128);
-    __m256i total = _mm256_setzero_si256();
-    for (int j = 0; j < N;) {
-      __m256i sum = _mm256_maddubs_epi16((__m256i)c[j], (__m256i)x[j]);
-      for (int end = j + kChain < N ? j + kChain : N; ++j < end;)
-        sum = _mm256_add_epi16(sum, _mm256_maddubs_epi16((__m256i)c[j], (__m256i)x[j]));
-      total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, ones));
+    __m256i total = _mm256_setzero_si256(), sum = total;
+#pragma GCC unroll 32
+    for (int j = 0; j < N; ++j) {
+      const __m256i pair = _mm256_maddubs_epi16((__m256i)c[j], (__m256i)x[j]);
+      sum = j % kChain == 0 ? pair : _mm256_add_epi16(sum, pair);
+      if (j % kChain == kChain - 1 || j == N - 1) total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, ones));
     }
     return (vi)total;
   }
@@ -630,6 +632,7 @@ inline vi dot_u8i8(const vu* c, const vu* x) {
 template <int BITS, int N>
 inline vi dot_u8i8(const vu* c, const uint32_t* x) {
   vu y[N];
+#pragma GCC unroll 32
   for (int j = 0; j < N; ++j) y[j] = vu_all(x[j]);
   return dot_words<BITS, N>(c, y);
 }

@@ -309,6 +309,10 @@ class _Writer:
 
     op_shared_load = op_load
 
+    def op_prefetch(self, op: Op) -> None:
+        pointer, _, _ = self.place(op, op.args)
+        self.line(f"__builtin_prefetch({pointer});")
+
     def op_store(self, op: Op) -> None:
         *index, v = op.args
         pointer, offsets, dtype = self.place(op, index)

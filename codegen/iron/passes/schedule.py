@@ -10,6 +10,9 @@ from .rewrite import blocks, drop_dead, replace
 
 
 def run(func: Func, target: str) -> None:
+    if target != "cpu":  # GPUs hide latency with other warps
+        for block in blocks(func.body):
+            block.ops = [op for op in block.ops if op.kind != "prefetch"]
     if target != "cpu" and func.group != 32:
         return
     ordered = target != "cpu" and (func.shared or any(p.kind == "inout" for p in func.params))

@@ -147,6 +147,8 @@ class _Checker:
             for i in range(len(op.args)):
                 self.coerce(op, i, "u32")
             op.result.type = "i32"
+        elif kind == "prefetch":
+            self.indices(op, len(op.args))
         elif kind == "step_store":
             self.coerce(op, 0, FIELDS[op.attrs["field"]][1])
         elif kind == "return_if":
