@@ -173,8 +173,8 @@ def constants(funcs: list[Func]) -> str:
 
 
 def translation_unit(source: str, funcs: list[Func], tables: bool = False) -> str:
-    """All instances of one kernel file."""
-    bodies = [function(f, t) for f in funcs for t in ((False, True) if tables else (False,))]
+    """All instances of one kernel file; `tables`: in the form that takes argument buffers."""
+    bodies = [function(f, tables) for f in funcs]
     parts = [
         HEAD.format(source=source),
         constants(funcs),
