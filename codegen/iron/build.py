@@ -1,6 +1,5 @@
 """Walk all registered kernels and write every output of the build."""
 
-import copy
 import importlib
 import json
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 from . import manifest, parse, wrappers
 from .emit import cpu
 from .errors import IronError
-from .ir import Func
+from .ir import Func, clone
 from .lang import REGISTRY, Kernel
 from .passes import lower
 from .step_block import FIELDS, HEADER_WORDS
@@ -53,13 +52,16 @@ def build(kernels: dict[str, Kernel], out: Path, emit: tuple[str, ...] = EMITTER
         by_source.setdefault(func.source, []).append(func)
     for target in emit:
         for source, funcs in by_source.items():
-            lowered = [lower(copy.deepcopy(f), target) for f in funcs if target != "cpu" or on_cpu(kernels, f)]
+            lowered = [lower(clone(f), target) for f in funcs if target != "cpu" or on_cpu(kernels, f)]
             if target == "cpu":
                 write(out / "cpu" / f"{source}.cpp", cpu.translation_unit(source, lowered))
             else:
                 module = importlib.import_module(f"iron.emit.{target}")
                 folder, suffix = {"msl": ("metal", "metal"), "cuda": ("cuda", "cu")}[target]
                 write(out / folder / f"{source}.{suffix}", module.translation_unit(source, lowered))
+                if target == "msl":
+                    tables = module.translation_unit(source, lowered, tables=True)
+                    write(out / folder / f"{source}_tables.{suffix}", tables)
     write(out / "cpu" / "table.cpp", table([f.symbol for f in plain if on_cpu(kernels, f)]))
     write(out / "manifest.cpp", manifest.cpp(plain))
     entries = [manifest.entry(f) for f in sorted(plain, key=lambda f: f.symbol)]

@@ -43,7 +43,7 @@ on them rounds after every operation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import Loc
@@ -145,6 +145,26 @@ WARP_REDUCE = ("warp_sum", "warp_max", "warp_min")
 GROUP_REDUCE = ("group_sum", "group_max", "group_min")
 COLLECTIVE = WARP_REDUCE + GROUP_REDUCE + ("warp_scan_sum", "warp_read", "across_warps_sum")
 EFFECTS = ("store", "prefetch", "step_store", "shared_store", "barrier", "return_if", "yield")
+
+
+def clone(func: Func) -> Func:
+    """A copy whose ops and values are its own: passes change a Func in place."""
+    values: dict[Value, Value] = {}
+
+    def value(v: Value) -> Value:
+        if v not in values:
+            values[v] = replace(v)
+        return values[v]
+
+    def block(b: Block) -> Block:
+        return Block([value(p) for p in b.params], [op(o) for o in b.ops])
+
+    def op(o: Op) -> Op:
+        attrs = {k: value(a) if isinstance(a, Value) else a for k, a in o.attrs.items()}
+        args, results = [value(a) for a in o.args], [value(r) for r in o.results]
+        return Op(o.kind, args, attrs, results, [block(b) for b in o.blocks], o.loc)
+
+    return replace(func, shared=list(func.shared), body=block(func.body))
 
 
 def show(func: Func) -> str:

@@ -1,8 +1,6 @@
 """CUDA text: it compiles, and a GPU computes what the interpreter computes."""
 # ruff: noqa: F821  shapes are strings that name dims
 
-import copy
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from iron import Const, In, Out, dim, f32, lanes, parse, step
 from iron.emit import cuda
 from iron.errors import IronError
 from iron.interp import run
-from iron.ir import COMPARE, UNARY
+from iron.ir import COMPARE, UNARY, clone
 from iron.passes import lower
 from support.cases import case
 from support.cuda import compile_cuda, nvcc, open_cuda
@@ -104,7 +102,7 @@ def gpu():
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_gpu_computes_what_the_interpreter_computes(source, gpu, tmp_path):
     funcs = list(instances(source, True))
-    lowered = [lower(copy.deepcopy(f), "cuda") for f in funcs]
+    lowered = [lower(clone(f), "cuda") for f in funcs]
     text = cuda.translation_unit(source, lowered)
     module = gpu.load(compile_cuda(text, tmp_path / "unit.cubin", gpu.arch))
     for func, final in zip(funcs, lowered, strict=True):
