@@ -70,6 +70,17 @@ def test_the_token_is_where_the_distribution_function_passes_the_number(machine,
         assert edges[token] - 1e-6 <= u <= edges[token + 1] + 1e-6
 
 
+@pytest.mark.parametrize("n", [32769, 49152, 128256])
+def test_draws_from_large_vocabularies(device, n):
+    x = normal((n,), scale=3)
+    edges = np.concatenate([[0], np.cumsum(sampling.softmax(x))])
+    for index in range(50):
+        token, _ = draw(device, x, draw=index)
+        u = sampling.uniform(0, index)
+        assert edges[token] - 1e-6 <= u <= edges[token + 1] + 1e-6
+    assert draw(device, x, temperature=0)[0] == int(np.argmax(x))
+
+
 @pytest.mark.parametrize("n", SIZES)
 def test_temperature_zero_takes_the_lowest_id_of_the_largest(machine, n):
     x = integers((n,), 0, 5).astype(np.float32)

@@ -216,3 +216,22 @@ def test_filters_do_nothing_for_steps_that_do_not_draw(machine, name, off):
 )
 def test_filters_leave_nothing_of_nothing(machine, name, step):
     assert kept(machine, name, np.full(5, -INF), **step) == set()
+
+
+# -- vocabularies of real models -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [32768, 32769, 49152, 128256])
+@pytest.mark.parametrize("k", [1, 40, 2000])
+def test_top_k_of_large_vocabularies(device, n, k):
+    x = normal((n,), scale=3)  # values of 19 bits: thousands of ties
+    assert kept(device, "sample_top_k", x, top_k=k) == sampling.top_k(x, k)
+
+
+@pytest.mark.parametrize("n", [32768, 32769, 49152, 128256])
+@pytest.mark.parametrize(("scale", "p"), [(0.3, 0.5), (3, 0.9), (3, 0.999)])
+def test_top_p_of_large_vocabularies(device, n, scale, p):
+    x = normal((n,), scale=scale)
+    got = kept(device, "sample_top_p", x, top_p=p)
+    low, high = (sampling.top_p_size(x, p * (1 + side * 1e-5)) for side in (-1, 1))
+    assert got == sampling.top_k(x, len(got)) and low <= len(got) <= high
