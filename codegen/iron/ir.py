@@ -32,6 +32,7 @@ Ops (args -> results; attributes in braces):
     dot_u8i8 {bits} (c…, x…) -> i32    sum over words of four products: unsigned codes below 2**bits times signed bytes
     dp4a (acc, c, x) -> i32            acc plus four products: unsigned bytes of c times signed bytes of x; wraps
     for {kind} (start, stop, step, init…) [iv, carried…] -> carried…    kind: range | lanes | warps
+                                       (lanes: of the group; inside a warps loop, of the warp)
     if (cond) [then] [else] -> values
     return_if (cond)                   ends the group; cond is the same for all lanes; top level only
     yield (values…)

@@ -39,6 +39,14 @@ def test_one_instance_of_each_kernel_compiles(source, tmp_path):
 
 
 @needs_nvcc
+def test_argument_tables_compile(tmp_path):
+    funcs = [lower(f, "cuda") for f in instances("norm", False)]
+    text = cuda.translation_unit("norm", funcs, tables=True)
+    assert text.count("__global__") == 2 * len(funcs)
+    compile_cuda(text, tmp_path / "tables.cubin", "80")
+
+
+@needs_nvcc
 @pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_instance_compiles(source, tmp_path):
