@@ -81,6 +81,7 @@ def test_words_of_the_language_are_no_names(target):
     if target == "msl":
         assert "device_1 = dims[0]" in text
     assert "lane_1[int_] * auto_" in text and "tid_1[int_]" in text
+    assert "thread_index_in_simdgroup" not in text and "threadIdx.x & 31u" not in text
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -44,7 +44,8 @@ class Writer:
     dialect: Dialect
     table: bool = False  # parameters come through one pointer to a table
     lines: list[str] = field(default_factory=list)
-    used: set[str] = field(default_factory=set)  # ids, dims and "step" that the body mentions
+    used: set[str] = field(default_factory=set)  # tensors, consts and dims in the body
+    ids: set[str] = field(default_factory=set)  # group_id, thread, lane, warp, step in the body
 
     def __post_init__(self) -> None:
         self.depth, self.in_warps = 1, False
@@ -69,6 +70,13 @@ class Writer:
                 self._count(inner)
 
     # -- text -----------------------------------------------------------------------------------
+
+    @property
+    def mentioned(self) -> set[str]:
+        """Parameters that the body mentions, by their name in the text."""
+        names = {text for name, text in self.names.items() if name in self.used}
+        names |= {"step_block"} if "step" in self.ids else set()
+        return names | ({"dims"} if self.used & set(self.func.dims) else set())
 
     def write(self) -> str:
         self.block(self.func.body)
@@ -99,7 +107,7 @@ class Writer:
         return self.dialect.types[v.type or "i32"]
 
     def use(self, name: str) -> str:
-        self.used.add(name)
+        self.ids.add(name)
         return self.dialect.ids[name]
 
     # -- values ---------------------------------------------------------------------------------
@@ -276,6 +284,7 @@ class Writer:
         codes = [self.code(v) for v in index]
         if "param" in op.attrs:
             p = self.func.param(op.attrs["param"])
+            self.used.add(p.name)
             return f"{self.names[p.name]}[{self.offset(codes, p.shape)}]"
         s = next(x for x in self.func.shared if x.name == op.attrs["name"])
         shape = tuple(integer(n) for n in s.shape)
@@ -329,7 +338,7 @@ class Writer:
         return next(s.dtype for s in self.func.shared if s.name == op.attrs["name"])
 
     def op_step(self, op: Op, here: Block) -> None:
-        self.used.add("step")
+        self.ids.add("step")
         word, dtype = FIELDS[op.attrs["field"]]
         code = Code(f"step_block[{word}]")
         if dtype != "u32":
@@ -337,7 +346,7 @@ class Writer:
         self.bind(op.result, Code(code.text, ATOM, self.func.writes_step), here)
 
     def op_step_store(self, op: Op, here: Block) -> None:
-        self.used.add("step")
+        self.ids.add("step")
         word, dtype = FIELDS[op.attrs["field"]]
         value = self.code(op.args[0])
         if dtype != "u32":

@@ -162,9 +162,10 @@ def _signature(w: Writer) -> list[str]:
     lines += [",\n".join(f"    {a}" for a in arguments) + ") {"]
     if w.table:
         for t, q, n in parameters:
-            local = f"{t} const{q} {n}" if q else f"const {t} {n}"
-            lines.append(f"  {local} = args->{n};")
-    return lines + [f"  {text}" for name, text in IDS.items() if name in w.used]
+            if n in w.mentioned:
+                local = f"{t} const{q} {n}" if q else f"const {t} {n}"
+                lines.append(f"  {local} = args->{n};")
+    return lines + [f"  {text}" for name, text in IDS.items() if name in w.ids]
 
 
 CUDA = Dialect(

@@ -118,10 +118,10 @@ def _signature(w: Writer) -> list[str]:
         bound = [f"constant {f.symbol}_args& args [[buffer(0)]]"]
     else:
         bound = [f"{t} {n} [[buffer({i})]]" for i, (t, n) in enumerate(parameters)]
-    bound += [text for name, text in ATTRIBUTES.items() if name in w.used]
+    bound += [text for name, text in ATTRIBUTES.items() if name in w.ids]
     lines += [f"kernel void {symbol}(", ",\n".join(f"    {b}" for b in bound) + ") {"]
     if w.table:
-        lines += [f"  {t} {n} = args.{n};" for t, n in parameters]
+        lines += [f"  {t} {n} = args.{n};" for t, n in parameters if n in w.mentioned]
     lines += [
         f"  const uint {w.names[d]} = dims[{i}];" for i, d in enumerate(f.dims) if d in w.used
     ]
