@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .array import Array, empty
+from .array import Arena, Array, empty
 from .checkpoint import Stored
 from .errors import WeightError
 
@@ -40,13 +40,13 @@ class DenseMatrix:
         self.name, self.shape, self.dtype = name, shape, dtype
         self.array: Array | None = None
 
-    def load(self, device, stored: Stored) -> None:
+    def load(self, arena: Arena, stored: Stored) -> None:
         if stored.order is None:
-            buffer = device.adopt(stored.mapping, stored.offset, stored.nbytes)
+            buffer = arena.device.adopt(stored.mapping, stored.offset, stored.nbytes)
             self.array = Array(buffer, self.shape, self.dtype)
         else:
             rows = stored.bytes().reshape(self.shape[0], -1)
-            self.array = empty(device, self.shape, self.dtype)
+            self.array = arena.empty(self.shape, self.dtype)
             self.array.write(rows[stored.order])
             stored.release()
 
@@ -95,14 +95,15 @@ class QuantizedMatrix:
         """Inputs that share one scale when activations are int8."""
         return min(self.format.group, 32)
 
-    def load(self, device, stored: Stored) -> None:
-        (n, k), form, warp = self.shape, self.format, device.warp
+    def load(self, arena: Arena, stored: Stored) -> None:
+        (n, k), form, device = self.shape, self.format, arena.device
+        warp = device.warp
         tiles, groups = -(-n // warp), k // form.group
         words = form.group * form.bits // 32
-        self.codes = empty(device, (tiles, groups, words, warp), "u32")
-        self.scales = empty(device, (tiles, groups, warp), "f16")
+        self.codes = arena.empty((tiles, groups, words, warp), "u32")
+        self.scales = arena.empty((tiles, groups, warp), "f16")
         if not form.is_symmetric:
-            self.biases = empty(device, (tiles, groups, warp), "f16")
+            self.biases = arena.empty((tiles, groups, warp), "f16")
         order = np.arange(n) if stored.order is None else stored.order
         order_array = empty(device, (n,), "u32")
         order_array.write(order.astype(np.uint32))

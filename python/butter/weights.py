@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .array import Array, empty, to_dtype, to_f32
+from .array import Arena, Array, to_dtype, to_f32
 from .checkpoint import Checkpoint, Stored
 from .errors import WeightError
 from .matrix import Matrix, check_finite, matrix
@@ -22,14 +22,14 @@ class Vector:
         self.name, self.shape, self.dtype = name, shape, dtype
         self.array: Array | None = None
 
-    def load(self, device, stored: Stored) -> None:
+    def load(self, arena: Arena, stored: Stored) -> None:
         bits = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[stored.type]
         # A copy first: in the file it may lie at any address.
         raw = np.frombuffer(stored.bytes().tobytes(), bits)
         values = to_f32(raw, stored.type)
         if stored.order is not None:
             values = values[stored.order]
-        self.array = empty(device, self.shape, self.dtype)
+        self.array = arena.empty(self.shape, self.dtype)
         self.array.write(to_dtype(values, self.dtype))
 
     def check_finite(self) -> None:
@@ -105,10 +105,11 @@ class WeightLoader:
         """
         stored = self.checkpoint.tensors
         order = sorted(self.wanted, key=lambda n: (stored[n].mapping.path, stored[n].offset))
+        arena = Arena(device)
         total, done = sum(stored[n].nbytes for n in order), 0
         for name in order:
             part = self.wanted[name]
-            part.load(device, stored[name])
+            part.load(arena, stored[name])
             if scan or not (stored[name].is_dense and isinstance(part.shape, tuple)
                             and len(part.shape) == 2):  # fmt: skip
                 part.check_finite()
