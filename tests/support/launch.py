@@ -1,7 +1,8 @@
-"""Running one kernel: on a device, or in Iron's interpreter laid out as on a GPU."""
+"""Running one kernel: on a device, in the interpreter laid out as on a GPU, or through CUDA."""
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -9,11 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from iron import build, exprs, interp, parse
+from iron.emit import cuda as emit
 from iron.ir import Func
 from iron.names import symbol
 from iron.passes import lower
 from iron.step_block import FIELDS, HEADER_WORDS
 
+from .cuda import Cuda, compile_cuda
 from .rand import DTYPES, poisoned
 
 KERNELS = dict(build.load_kernels(Path(__file__).resolve().parents[2] / "kernels"))
@@ -25,6 +28,36 @@ class Interpreter:
 
     name: str = "iron"
     warp: int = 32
+
+
+class CudaGroups:
+    """Stands in for a device: the emitted CUDA text, compiled by nvcc on first use."""
+
+    name, warp = "cuda", 32
+
+    def __init__(self, cuda: Cuda):
+        self._cuda, self._modules = cuda, {}
+        self._folder = Path(tempfile.mkdtemp())
+
+    def run(self, func: Func, arrays: dict, consts: dict, dims: dict, words) -> None:
+        names = {"WARP": 32} | dims
+        for expr, text in func.constraints:
+            if not exprs.evaluate(expr, names):
+                raise ValueError(f"needs {text}, got {dims}")
+        grid = [exprs.evaluate(g, names) for g in func.grid]
+        args = [*arrays.values()] + ([] if words is None else [words])
+        args += [np.float32(consts[c.name]) for c in func.consts]
+        args += [np.uint32(dims[d]) for d in func.dims]
+        self._cuda.launch(self._module(func.source), func.symbol, grid, func.group, args)
+
+    def _module(self, source: str):
+        if source not in self._modules:
+            kernels = [k for k in KERNELS.values() if k.module == source]
+            funcs = [parse.instance(k, t, s) for k in kernels for t, s in parse.instances(k)]
+            text = emit.translation_unit(source, [lower(f, "cuda") for f in funcs])
+            image = compile_cuda(text, self._folder / f"{source}.cubin", self._cuda.arch)
+            self._modules[source] = self._cuda.load(image)
+        return self._modules[source]
 
 
 @cache
@@ -73,6 +106,8 @@ def run_kernel(
     words = step_words(step) if func.uses_step else None
     if isinstance(device, Interpreter):
         interp.run(func, arrays, consts, dims, words)
+    elif isinstance(device, CudaGroups):
+        device.run(func, arrays, consts or {}, dims, words)
     else:
         native = symbol(name, types, statics)
         _run_native(device, func, native, arrays, consts or {}, dims, words)
