@@ -24,9 +24,9 @@ ArgumentBufferEncoder::ArgumentBufferEncoder(id<MTLDevice> device, PsoCache& pip
     offsets_.push_back(stride_);
     stride_ += (bytes + kAlign - 1) / kAlign * kAlign;
   }
-  tables_ = Ref<id<MTLBuffer>>(
-      [device newBufferWithLength:std::max<NSUInteger>(stride_ * kRing, kAlign)
-                          options:MTLResourceStorageModeShared]);
+  tables_ =
+      Ref<id<MTLBuffer>>([device newBufferWithLength:std::max<NSUInteger>(stride_ * kRing, kAlign)
+                                             options:MTLResourceStorageModeShared]);
   if (!tables_.get()) throw Error(Code::kMemory, "metal", "no memory for argument tables.");
   for (uint32_t slot = 0; slot < kRing; ++slot) write_tables(slot);
 }
@@ -46,28 +46,27 @@ void ArgumentBufferEncoder::write_tables(uint32_t slot) {
 
 std::shared_ptr<Completion> ArgumentBufferEncoder::submit(uint32_t slot) {
   const Pool pool;
-  plan_.write_dims(slot);
+  plan_.read_step(slot);
   id<MTLCommandBuffer> commands = queue_.command_buffer();
   id<MTLComputeCommandEncoder> encoder =
       [commands computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
+  plan_.residency().use(commands, encoder);
   encode(encoder, slot);
   [encoder endEncoding];
   return queue_.commit(commands);
 }
 
 void ArgumentBufferEncoder::encode(id<MTLComputeCommandEncoder> encoder, uint32_t slot) const {
-  plan_.use_resources(encoder);
   [encoder setBuffer:tables_ offset:slot * stride_ atIndex:0];
   const MetalPipeline* current = nullptr;
   for (size_t i = 0; i < offsets_.size(); ++i) {
     const BoundPlan::Call& call = plan_.calls()[i];
     if (call.starts_phase) [encoder memoryBarrierWithScope:MTLBarrierScopeBuffers];
-    const Grid grid = plan_.step_grid(call, slot);
-    if (is_empty(grid)) continue;
+    if (is_empty(call.grid)) continue;
     if (call.pipeline != current) [encoder setComputePipelineState:call.pipeline->state];
     current = call.pipeline;
     [encoder setBufferOffset:slot * stride_ + offsets_[i] atIndex:0];
-    [encoder dispatchThreadgroups:size(grid) threadsPerThreadgroup:current->threads()];
+    [encoder dispatchThreadgroups:size(call.grid) threadsPerThreadgroup:current->threads()];
   }
 }
 

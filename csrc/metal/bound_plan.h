@@ -11,6 +11,7 @@
 #include "metal/memory.h"
 #include "metal/pso_cache.h"
 #include "metal/ref.h"
+#include "metal/residency.h"
 
 namespace butter::metal {
 
@@ -25,34 +26,31 @@ class BoundPlan {
   struct Call {
     const Dispatch* dispatch;
     const MetalPipeline* pipeline;
-    size_t first_dim;         // in a slot's dims
-    bool starts_phase;        // needs a barrier before it
+    Grid grid;          // of the latest step
+    size_t first_dim;   // in a slot's dims
+    bool starts_phase;  // needs a barrier before it
   };
   std::span<const Call> calls() const { return calls_; }
 
   /// By argument index of the kernel: tensors, the step block, dims.
   std::vector<Place> arguments(const Call& call, uint32_t slot) const;
 
-  /// Brings the slot's dims up to its step.
-  void write_dims(uint32_t slot);
-  /// The grid of the slot's step; call write_dims first.
-  Grid step_grid(const Call& call, uint32_t slot) const;
+  /// Takes over the dims and grids of the slot's step.
+  void read_step(uint32_t slot);
 
-  /// Makes all memory resident for what the encoder does next, and orders it after earlier work
-  /// on the same memory.
-  void use_resources(id<MTLComputeCommandEncoder> encoder) const;
+  const Residency& residency() const { return residency_; }
 
  private:
   std::span<uint32_t> dims(const Call& call, uint32_t slot) const;
-  void collect_resources();
+  Residency residency(id<MTLDevice> device) const;
 
   const Plan& plan_;
   const PlanMemory& memory_;
   std::vector<Call> calls_;
-  std::vector<const Call*> dynamic_;  // have a dim that changes per step
-  Ref<id<MTLBuffer>> dims_;           // of all calls, once per slot
-  size_t dims_stride_ = 0;            // words
-  std::vector<id<MTLResource>> read_, written_;
+  std::vector<Call*> dynamic_;  // have a dim that changes per step
+  Ref<id<MTLBuffer>> dims_;     // of all calls, once per slot
+  size_t dims_stride_ = 0;      // words
+  Residency residency_;
 };
 
 }  // namespace butter::metal

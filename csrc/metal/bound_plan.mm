@@ -1,7 +1,6 @@
 #include "metal/bound_plan.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "core/cost.h"
@@ -24,11 +23,11 @@ BoundPlan::BoundPlan(id<MTLDevice> device, PsoCache& pipelines, const Plan& plan
                      const PlanMemory& memory, Form form)
     : plan_(plan), memory_(memory) {
   uint32_t phase = 0;
-  calls_.reserve(plan.dispatches.size());
+  calls_.reserve(plan.dispatches.size());  // dynamic_ points into it
   for (const Dispatch& d : plan.dispatches) {
-    if (is_empty(d.grid)) continue;  // at the largest dims, so at all
+    if (is_empty(d.grid)) continue;  // at the largest dims, so always
     const MetalPipeline& pipeline = pipelines.get(*d.kernel, d.consts(), form);
-    calls_.push_back({&d, &pipeline, dims_stride_, d.phase != phase});
+    calls_.push_back({&d, &pipeline, d.grid, dims_stride_, d.phase != phase});
     phase = d.phase;
     dims_stride_ += (d.dims().size() + kAlign - 1) / kAlign * kAlign;
     if (!d.dynamic.empty()) dynamic_.push_back(&calls_.back());
@@ -42,7 +41,7 @@ BoundPlan::BoundPlan(id<MTLDevice> device, PsoCache& pipelines, const Plan& plan
       std::ranges::copy(call.dispatch->dims(), dims(call, slot).begin());
     }
   }
-  collect_resources();
+  residency_ = residency(device);
 }
 
 std::span<uint32_t> BoundPlan::dims(const Call& call, uint32_t slot) const {
@@ -62,43 +61,31 @@ std::vector<Place> BoundPlan::arguments(const Call& call, uint32_t slot) const {
   return places;
 }
 
-void BoundPlan::write_dims(uint32_t slot) {
+void BoundPlan::read_step(uint32_t slot) {
   const Slice& step = memory_.steps[slot];
   const auto* words = reinterpret_cast<const uint32_t*>(step.buffer->host() + step.offset);
-  for (const Call* call : dynamic_) {
-    step_dims(*call->dispatch, {words, step::kHeaderWords}, dims(*call, slot));
+  for (Call* call : dynamic_) {
+    const std::span<uint32_t> now = dims(*call, slot);
+    step_dims(*call->dispatch, {words, step::kHeaderWords}, now);
+    call->grid = evaluate_grid(*call->dispatch->kernel, now, kWarp);
   }
 }
 
-Grid BoundPlan::step_grid(const Call& call, uint32_t slot) const {
-  if (call.dispatch->dynamic.empty()) return call.dispatch->grid;
-  return evaluate_grid(*call.dispatch->kernel, dims(call, slot), kWarp);
-}
-
-void BoundPlan::collect_resources() {
-  std::set<id<MTLBuffer>> written, read;
+Residency BoundPlan::residency(id<MTLDevice> device) const {
+  std::set<id<MTLBuffer>> read, written;
   for (const Call& call : calls_) {
+    const KernelInfo& info = *call.dispatch->kernel;
     const std::vector<Place> places = arguments(call, 0);
-    const auto& params = call.dispatch->kernel->params;
     for (size_t i = 0; i < places.size(); ++i) {
-      const bool writes = i < params.size() ? params[i].kind != ParamKind::kIn
-                                            : call.dispatch->kernel->writes_step && i == params.size();
+      const bool is_tensor = i < info.params.size();
+      const bool is_step = i == info.params.size() && info.uses_step;
+      const bool writes =
+          is_tensor ? info.params[i].kind != ParamKind::kIn : is_step && info.writes_step;
       (writes ? written : read).insert(places[i].buffer);
     }
   }
   for (id<MTLBuffer> buffer : written) read.erase(buffer);
-  read_.assign(read.begin(), read.end());
-  written_.assign(written.begin(), written.end());
-}
-
-void BoundPlan::use_resources(id<MTLComputeCommandEncoder> encoder) const {
-  const MTLResourceUsage both = MTLResourceUsage(MTLResourceUsageRead | MTLResourceUsageWrite);
-  if (!read_.empty()) {
-    [encoder useResources:read_.data() count:read_.size() usage:MTLResourceUsageRead];
-  }
-  if (!written_.empty()) {
-    [encoder useResources:written_.data() count:written_.size() usage:both];
-  }
+  return Residency(device, read, written);
 }
 
 }  // namespace butter::metal

@@ -10,9 +10,9 @@
 #include "metal/commands.h"
 #include "metal/icb.h"
 #include "metal/memory.h"
+#include "metal/pool.h"
 #include "metal/pso_cache.h"
 #include "metal/queue.h"
-#include "metal/pool.h"
 #include "metal/ref.h"
 
 namespace butter {
@@ -34,8 +34,12 @@ class MetalDevice : public Device {
  public:
   MetalDevice(Ref<id<MTLDevice>> device, const char* family)
       : device_(std::move(device)),
-        info_{device_.get().name.UTF8String, "metal", family,
-              kWarp, 1, size_t(device_.get().recommendedMaxWorkingSetSize)},
+        info_{device_.get().name.UTF8String,
+              "metal",
+              family,
+              kWarp,
+              1,
+              size_t(device_.get().recommendedMaxWorkingSetSize)},
         pipelines_(device_),
         queue_(device_) {}
 

@@ -57,10 +57,10 @@ void IcbEncoder::record(id<MTLDevice> device, uint32_t slot) {
   d.get().inheritPipelineState = NO;
   d.get().inheritBuffers = NO;
   d.get().maxKernelBufferBindCount = most_arguments(plan_);
-  commands_[slot] = Ref<id<MTLIndirectCommandBuffer>>(
-      [device newIndirectCommandBufferWithDescriptor:d
-                                     maxCommandCount:calls.size()
-                                             options:MTLResourceStorageModeShared]);
+  commands_[slot] = Ref<id<MTLIndirectCommandBuffer>>([device
+      newIndirectCommandBufferWithDescriptor:d
+                             maxCommandCount:calls.size()
+                                     options:MTLResourceStorageModeShared]);
   if (!commands_[slot].get()) {
     throw Error(Code::kMemory, "metal",
                 concat("no memory for an indirect command buffer of ", calls.size(), " commands."));
@@ -81,11 +81,11 @@ void IcbEncoder::record(id<MTLDevice> device, uint32_t slot) {
 
 std::shared_ptr<Completion> IcbEncoder::submit(uint32_t slot) {
   const Pool pool;
-  plan_.write_dims(slot);
+  plan_.read_step(slot);
   id<MTLCommandBuffer> commands = queue_.command_buffer();
   id<MTLComputeCommandEncoder> encoder =
       [commands computeCommandEncoderWithDispatchType:MTLDispatchTypeConcurrent];
-  plan_.use_resources(encoder);
+  plan_.residency().use(commands, encoder);
   touch_pipelines(encoder);
   if (commands_[slot].get()) {
     [encoder executeCommandsInBuffer:commands_[slot]

@@ -25,7 +25,8 @@ class Library {
   /// Throws KernelError if kernels.metallib is there but broken, or if nothing is there at all.
   explicit Library(id<MTLDevice> device);
 
-  /// Without a metallib this compiles the kernel's source file at its first use. Throws KernelError.
+  /// Without a metallib this compiles the kernel's source file at its first use. Throws
+  /// KernelError.
   Ref<id<MTLFunction>> function(const KernelInfo& info, Form form,
                                 MTLFunctionConstantValues* constants);
 

@@ -84,10 +84,10 @@ Ref<id<MTLLibrary>> Library::compile(const std::string& path) {
     throw Error(Code::kKernel, "metal", concat("could not read ", path, ". Reinstall Butter."));
   }
   Ref<MTLCompileOptions*> options([[MTLCompileOptions alloc] init]);
+  options.get().languageVersion = MTLLanguageVersion3_1;  // bfloat
+  options.get().fastMathEnabled = NO;                     // kernels count on NaN and infinity
   NSError* error = nil;
-  Ref<id<MTLLibrary>> library([device_ newLibraryWithSource:ns(text)
-                                                    options:options
-                                                      error:&error]);
+  Ref<id<MTLLibrary>> library([device_ newLibraryWithSource:ns(text) options:options error:&error]);
   if (!library.get()) {
     throw Error(Code::kKernel, "metal", concat("could not compile ", path, ": ", reason(error)));
   }

@@ -21,10 +21,10 @@ size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 Ref<id<MTLBuffer>> shared_buffer(id<MTLDevice> device, size_t bytes) {
   const NSUInteger length = round_up(std::max<size_t>(bytes, 1), kAlign);
-  Ref<id<MTLBuffer>> buffer(
-      length <= device.maxBufferLength
-          ? [device newBufferWithLength:length options:MTLResourceStorageModeShared]
-          : nil);
+  Ref<id<MTLBuffer>> buffer(length <= device.maxBufferLength
+                                ? [device newBufferWithLength:length
+                                                      options:MTLResourceStorageModeShared]
+                                : nil);
   if (!buffer.get()) {
     throw Error(Code::kMemory, "metal",
                 concat("could not allocate ", bytes, " bytes: one buffer holds at most ",
@@ -58,13 +58,12 @@ Buffer adopt(id<MTLDevice> device, std::shared_ptr<const Mapping> file, size_t o
   const uintptr_t mapped_end = round_up(mapped + file->size(), size_t(sysconf(_SC_PAGESIZE)));
   const bool is_inside = begin >= mapped && end <= mapped_end;
   if (is_inside && end - begin <= device.maxBufferLength) {
-    Ref<id<MTLBuffer>> buffer(
-        [device newBufferWithBytesNoCopy:reinterpret_cast<void*>(begin)
-                                  length:end - begin
-                                 options:MTLResourceStorageModeShared
-                             deallocator:^(void*, NSUInteger) {
-                               (void)file;  // holds the mapping until here
-                             }]);
+    Ref<id<MTLBuffer>> buffer([device newBufferWithBytesNoCopy:reinterpret_cast<void*>(begin)
+                                                        length:end - begin
+                                                       options:MTLResourceStorageModeShared
+                                                   deallocator:^(void*, NSUInteger) {
+                                                     (void)file;  // holds the mapping until here
+                                                   }]);
     if (buffer.get()) {
       return std::make_shared<MetalMemory>(std::move(buffer), first - begin, bytes, false);
     }

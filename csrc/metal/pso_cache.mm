@@ -74,11 +74,11 @@ std::unique_ptr<MetalPipeline> PsoCache::build(const Key& key) {
   d.threadGroupSizeIsMultipleOfThreadExecutionWidth = info.group % kWarp == 0;
   d.supportIndirectCommandBuffers = YES;
   NSError* error = nil;
-  Ref<id<MTLComputePipelineState>> state(
-      [device_ newComputePipelineStateWithDescriptor:d
-                                             options:MTLPipelineOptionNone
-                                          reflection:nullptr
-                                               error:&error]);
+  Ref<id<MTLComputePipelineState>> state([device_
+      newComputePipelineStateWithDescriptor:d
+                                    options:MTLPipelineOptionNone
+                                 reflection:nullptr
+                                      error:&error]);
   if (!state.get()) fail(info, concat("could not compile the pipeline: ", reason(error)));
   const NSUInteger threads = state.get().maxTotalThreadsPerThreadgroup;
   const NSUInteger width = state.get().threadExecutionWidth;
