@@ -5,7 +5,7 @@ the softmax needs no shuffles. Values lie as [Hkv, P, D]: there the lanes walk D
 """
 
 from iron import Const, In, InOut, K, Out, T, WARP, array, barrier, dim, exp, f32, group, inline, kernel, lane, lanes
-from iron import shared, step, u32, unroll, warps  # isort: skip
+from iron import prefetch, shared, step, u32, unroll, warps  # isort: skip
 
 CACHED = [{"T": "f32", "K": k} for k in ("f32", "f16", "bf16")] + [{"T": t, "K": t} for t in ("f16", "bf16")]
 CHUNK = 256  # keys whose scores are held at once
@@ -18,6 +18,8 @@ def score_pair(kc, hkv, pair, q, count, d_end):
     """Scores of 2*WARP keys for `count` queries: [2*count] values, first block first."""
     s = array(f32, 2 * count)
     for d in range(d_end):
+        prefetch(kc, hkv, 2 * pair + 4, d, 0)
+        prefetch(kc, hkv, 2 * pair + 5, d, 0)
         k0, k1 = f32(kc[hkv, 2 * pair, d, lane()]), f32(kc[hkv, 2 * pair + 1, d, lane()])
         for h in unroll(count):
             s[2 * h] += q[h, d] * k0
@@ -48,17 +50,28 @@ def chunk_softmax(score, soft, h, count):
 
 @inline
 def add_values(sums, score, soft, vc, hkv, start, count, heads, d_end):
-    """sums[h] = sums[h] * SHRINK + the weighted values of one chunk."""
+    """sums[h] = sums[h] * SHRINK + the weighted values of one chunk.
+
+    Neighbouring keys go to separate sums, as many as hide the latency of the multiply-add.
+    """
+    ways = max(1, 8 // heads)
     for d in lanes(d_end):
-        acc = array(f32, heads)
-        for h in unroll(heads):
-            acc[h] = sums[h, d] * soft[h, SHRINK]
-        for t in range(count):
+        acc = array(f32, heads * ways)
+        for t in range(0, count // ways * ways, ways):
+            for w in unroll(ways):
+                prefetch(vc, hkv, start + t + (w + 32), d)
+                v = f32(vc[hkv, start + t + w, d])
+                for h in unroll(heads):
+                    acc[h * ways + w] += score[h, t + w] * v
+        for t in range(count // ways * ways, count):
             v = f32(vc[hkv, start + t, d])
             for h in unroll(heads):
-                acc[h] += score[h, t] * v
+                acc[h * ways] += score[h, t] * v
         for h in unroll(heads):
-            sums[h, d] = acc[h]
+            total = sums[h, d] * soft[h, SHRINK]
+            for w in unroll(ways):
+                total += acc[h * ways + w]
+            sums[h, d] = total
 
 
 @kernel(

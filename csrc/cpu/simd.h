@@ -56,7 +56,18 @@ inline vi lane_ids() {
   for (int i = 0; i < W; ++i) v[i] = i;
   return v;
 }
-inline vf vf_all(float x) { return vf{} + x; }
+// Not vf{} + x: adding zero changes -0, so it would stay an addition.
+inline vf vf_all(float x) {
+#if defined(__AVX512F__)
+  return (vf)_mm512_set1_ps(x);
+#elif defined(__AVX2__)
+  return (vf)_mm256_set1_ps(x);
+#elif defined(__x86_64__)
+  return (vf)_mm_set1_ps(x);
+#else
+  return (vf)vdupq_n_f32(x);
+#endif
+}
 inline vi vi_all(int32_t x) { return vi{} + x; }
 inline vu vu_all(uint32_t x) { return vu{} + x; }
 inline vm mask_all(bool x) { return vi{} - int32_t(x); }
