@@ -34,10 +34,10 @@ constexpr Patience kSharedCores{microseconds(0), microseconds(20)};
 }  // namespace
 
 Pool::Pool(int threads, bool oversubscribed)
-    : fork_(fork_generation()), oversubscribed_(oversubscribed) {
+    : fork_(fork_generation()), oversubscribed_(oversubscribed), ranges_(size_t(threads)) {
   threads_.reserve(size_t(threads));
   try {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(size_t(i)); });
   } catch (const std::exception& e) {
     stopping_ = true;
     wake();
@@ -89,7 +89,7 @@ void Pool::drain() {
   for (uint32_t n = pending_.load(); n != 0; n = pending_.load()) pending_.wait(n);
 }
 
-void Pool::work() {
+void Pool::work(size_t worker) {
   while (true) {
     uint64_t open = open_.load(std::memory_order_acquire);
     const uint32_t left = uint32_t(open);
@@ -100,11 +100,21 @@ void Pool::work() {
     // A chunk that was taken keeps its phase, and so `current_`, in place until it is counted.
     if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
     try {
-      current_->run(*phase_, phase_->chunks - left);
+      current_->run(*phase_, claim(worker));
     } catch (...) {
       current_->fail(std::current_exception());
     }
     if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) open_next(false);
+  }
+}
+
+uint32_t Pool::claim(size_t worker) {
+  // As many tickets as chunks are given out, so one of the ranges still has a chunk for this one.
+  for (size_t i = worker;; i = (i + 1) % ranges_.size()) {
+    Range& range = ranges_[i];
+    if (range.next.load(std::memory_order_relaxed) >= range.end) continue;
+    const uint32_t chunk = range.next.fetch_add(1, std::memory_order_relaxed);
+    if (chunk < range.end) return chunk;
   }
 }
 
@@ -114,6 +124,10 @@ void Pool::open_next(bool from_host) {
       const uint32_t chunks = phase->chunks;
       phase_ = phase;
       unfinished_.store(chunks, std::memory_order_relaxed);
+      for (size_t i = 0, n = ranges_.size(); i < n; ++i) {
+        ranges_[i].next.store(uint32_t(uint64_t(chunks) * i / n), std::memory_order_relaxed);
+        ranges_[i].end = uint32_t(uint64_t(chunks) * (i + 1) / n);
+      }
       const uint64_t number = (open_.load(std::memory_order_relaxed) >> 32) + 1;
       open_.store(number << 32 | chunks);  // from here on the phase may end, and the work be freed
       // A worker takes a single chunk itself at once; waking others would only cost time.

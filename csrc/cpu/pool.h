@@ -33,7 +33,9 @@ class Pool {
   void inject_fault(const std::string& message);
 
  private:
-  void work();
+  void work(size_t worker);
+  /// The chunk of the open phase that a worker holding a ticket runs: from its own range first.
+  uint32_t claim(size_t worker);
   /// False once the pool is closing.
   bool await(uint64_t seen);
   void open_next(bool from_host);
@@ -48,6 +50,14 @@ class Pool {
   // Written while no chunk is open, read by those who hold one.
   alignas(64) std::shared_ptr<Submission> current_;
   const Phase* phase_ = nullptr;
+
+  // Each worker starts in its own stretch of the chunks, so that what it prefetches past the end of
+  // one chunk is its next one, and helps the others when that is done.
+  struct alignas(64) Range {
+    std::atomic<uint32_t> next = 0;
+    uint32_t end = 0;
+  };
+  std::vector<Range> ranges_;
 
   alignas(64) std::atomic<uint32_t> sleepers_ = 0;
   std::atomic<uint32_t> wakeups_ = 0;
