@@ -137,7 +137,7 @@ class _Writer:
         elif op.kind in UNARY:
             self.unary(op)
         elif op.kind in ("warp_sum", "warp_max", "warp_min"):
-            self.define(op.result, f"{op.kind}({self.vector(op.args[0])})")
+            self.define(op.result, self.rounded(op.result, f"{op.kind}({self.vector(op.args[0])})"))
         else:
             raise IronError(f"the CPU emitter does not know {op.kind}", op.loc)
 
@@ -240,7 +240,8 @@ class _Writer:
         self.define(op.result, f"warp_read({self.vector(op.args[0])}, {self.scalar(op.args[1])})")
 
     def op_warp_scan_sum(self, op: Op) -> None:
-        self.define(op.result, f"warp_scan_sum({self.vector(op.args[0])})")
+        code = f"warp_scan_sum({self.vector(op.args[0])})"
+        self.define(op.result, self.rounded(op.result, code))
 
     def op_dot_u8i8(self, op: Op) -> None:
         n = len(op.args) // 2
