@@ -1,13 +1,17 @@
 """Scaled dot-product attention over a key-interleaved cache.
 
-Keys lie as [Hkv, P // WARP, D, WARP]: WARP neighbouring keys share one load, so scores come out one key per lane and
-the softmax needs no shuffles. Values lie as [Hkv, P, D]: there the lanes walk D. Scores, softmax and sums are f32.
+Keys lie as [Hkv, P // WARP, D, WARP]: WARP neighbouring keys share one load, so scores come out
+one key per lane and the softmax needs no shuffles. Values lie as [Hkv, P, D]: there the lanes walk
+D. Scores, softmax and sums are f32.
 """
 
-from iron import Const, In, InOut, K, Out, T, WARP, array, barrier, dim, exp, f32, group, inline, kernel, lane, lanes
-from iron import prefetch, shared, step, u32, unroll, warps  # isort: skip
+from iron import (
+    Const, In, K, Out, T, WARP, array, barrier, dim, exp, f32, group, inline, kernel, lane, lanes,
+    prefetch, shared, step, u32, unroll, warps,
+)  # fmt: skip
 
-CACHED = [{"T": "f32", "K": k} for k in ("f32", "f16", "bf16")] + [{"T": t, "K": t} for t in ("f16", "bf16")]
+CACHED = [{"T": "f32", "K": k} for k in ("f32", "f16", "bf16")]
+CACHED += [{"T": t, "K": t} for t in ("f16", "bf16")]
 CHUNK = 256  # keys whose scores are held at once
 MAX_D = 256
 LOWEST = -3.0e38  # below every score; stands for minus infinity without its NaNs
@@ -27,7 +31,8 @@ def score_pair(kc, hkv, pair, q, count, d_end):
     return s
 
 
-TOP, MASS, SHRINK = 0, 1, 2  # of a row so far: greatest score, sum of weights, factor for what was summed before
+# Of a row so far: greatest score, sum of weights, factor for what was summed before.
+TOP, MASS, SHRINK = 0, 1, 2
 
 
 @inline
@@ -75,7 +80,8 @@ def add_values(sums, score, soft, vc, hkv, start, count, heads, d_end):
 
 
 @kernel(
-    grid=("H // QH", "splits"), group=128, types=CACHED, cpu={"T": "f32"}, statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
+    grid=("H // QH", "splits"), group=128, types=CACHED, cpu={"T": "f32"},
+    statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
     where=["H % Hkv == 0", "H // Hkv % QH == 0", "P % 64 == 0", "D <= 256"],
     bytes="2 * Hkv * P * D", flops="4 * H * P * D",
 )  # fmt: skip
@@ -87,9 +93,10 @@ def sdpa_decode(
     stat: Out[f32, "splits", "H", 2],
     scale: Const[f32],
 ):
-    """One row against the cache, the KV axis in `step.splits` parts: sums not yet divided, and (max, sum) of each.
+    """One row against the cache, the KV axis in `step.splits` parts.
 
-    The QH query heads of a group share every key and value that is read.
+    Of each part: sums not yet divided, and (max, sum). The QH query heads of a group share every
+    key and value that is read.
     """
     split, head = group.id(1), group.id(0) * QH
     if split >= step.splits:
@@ -132,7 +139,9 @@ def sdpa_decode(
 
 
 @kernel(grid="H", group=32, types={"T": ["f32", "f16", "bf16"]})
-def sdpa_combine(part: In[f32, "splits", "H", "D"], stat: In[f32, "splits", "H", 2], out: Out[T, "H", "D"]):
+def sdpa_combine(
+    part: In[f32, "splits", "H", "D"], stat: In[f32, "splits", "H", 2], out: Out[T, "H", "D"]
+):
     """Join the parts of sdpa_decode: each weighs exp(its max - the overall max)."""
     head = group.id(0)
     top = f32(LOWEST)
@@ -153,7 +162,8 @@ ROWS = 4  # queries of one head that share every key and value
 
 @kernel(
     grid=("ceildiv(rows, 4)", "H"), group=128, types=CACHED, cpu={"T": "f32"},
-    where=["H % Hkv == 0", "P % 64 == 0", "D <= 256"], bytes="4 * rows * H * D", flops="2 * rows * H * P * D",
+    where=["H % Hkv == 0", "P % 64 == 0", "D <= 256"],
+    bytes="4 * rows * H * D", flops="2 * rows * H * P * D",
 )  # fmt: skip
 def sdpa_prefill(
     q: In[T, "rows", "H", "D"],
@@ -164,7 +174,7 @@ def sdpa_prefill(
 ):
     """Causal attention of many rows, flash style: never more than CHUNK scores per row at once.
 
-    Row r stands at position step.pos + r and sees the keys up to itself, which are already in the cache.
+    Row r stands at position step.pos + r and sees the keys up to itself, which are in the cache.
     """
     r0, head = group.id(0) * ROWS, group.id(1)
     if r0 >= step.rows:
@@ -172,8 +182,8 @@ def sdpa_prefill(
     hkv, d_end = head // (dim("H") // dim("Hkv")), dim("D")
     last = min(step.pos + r0 + ROWS, step.pos + step.rows)
 
-    query, score, sums = shared(f32, ROWS, MAX_D), shared(f32, ROWS, CHUNK), shared(f32, ROWS, MAX_D)
-    soft = shared(f32, ROWS, 3)
+    query, score = shared(f32, ROWS, MAX_D), shared(f32, ROWS, CHUNK)
+    sums, soft = shared(f32, ROWS, MAX_D), shared(f32, ROWS, 3)
     for r in range(ROWS):
         row = min(r0 + r, step.rows - 1)
         for d in lanes(d_end):
@@ -189,7 +199,8 @@ def sdpa_prefill(
             for r in unroll(ROWS):
                 for half in unroll(2):
                     at = (2 * pair + half) * WARP + lane()
-                    score[r, at] = s[2 * r + half] if start + at <= step.pos + r0 + r else f32(LOWEST)
+                    seen = start + at <= step.pos + r0 + r
+                    score[r, at] = s[2 * r + half] if seen else f32(LOWEST)
         barrier()
         for r in range(ROWS):
             chunk_softmax(score, soft, r, count)

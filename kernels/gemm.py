@@ -1,10 +1,13 @@
-"""Matrix times many rows: the same sums as gemv.py in the same order, with every weight used for several rows.
+"""Matrix times many rows: the sums of gemv.py in their order, every weight used for several rows.
 
-The x axis of the grid walks the rows, so neighbouring groups meet the same weights while they are in the cache.
+The x axis of the grid walks the rows, so neighbouring groups meet the same weights while they are
+in the cache.
 """
 
-from iron import In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll, warps
-from iron import WARP  # isort: skip
+from iron import (
+    WARP, In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll,
+    warps,
+)  # fmt: skip
 from gemv import DENSE, QUANTIZED
 from packing import FORMATS, code_words, decoded, group_bias
 
@@ -12,7 +15,10 @@ ROWS, COLS = 3, 4  # a tile of 12 sums, 4 weights and 1 input fits 16 vector reg
 BATCH = 4  # rows that share one decoding of the weights
 
 
-@kernel(grid=("ceildiv(rows, 3)", "ceildiv(n, 4)"), group=32, types=DENSE, cpu={"T": "f32"}, flops="2 * rows * n * k")
+@kernel(
+    grid=("ceildiv(rows, 3)", "ceildiv(n, 4)"), group=32, types=DENSE, cpu={"T": "f32"},
+    flops="2 * rows * n * k",
+)  # fmt: skip
 def gemm(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
     """Lanes share the columns; a tile of 3 rows by 4 outputs per group."""
     r0, c0, n, rows = group.id(0) * ROWS, group.id(1) * COLS, dim("n"), dim("rows")
@@ -40,8 +46,8 @@ def gemm(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
 
 
 @kernel(
-    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
-    where="k % G == 0", flops="2 * rows * n * k",
+    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"},
+    statics=FORMATS, where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemm_q(
     x: In[T, "rows", "k"],
@@ -65,19 +71,21 @@ def gemm_q(
             for half in unroll(8 // bits):
                 for j in unroll(4):
                     value = decoded(word >> (4 * half), j, bits, scale, bias)
+                    at = b * G + 4 * w + (half * (G // 2) + j)
                     for r in unroll(BATCH):
-                        total[4 * r + j] += value * f32(x[row[r], b * G + 4 * w + (half * (G // 2) + j)])
+                        total[4 * r + j] += value * f32(x[row[r], at])
 
     at = tile * WARP + lane()
     for r in unroll(BATCH):
-        s = group.across_warps_sum((total[4 * r] + total[4 * r + 1]) + (total[4 * r + 2] + total[4 * r + 3]))
+        even, odd = total[4 * r] + total[4 * r + 1], total[4 * r + 2] + total[4 * r + 3]
+        s = group.across_warps_sum(even + odd)
         if at < dim("n") and r0 + r < rows:
             out[r0 + r, at] = T(s)
 
 
 @kernel(
-    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
-    where="k % G == 0", flops="2 * rows * n * k",
+    grid=("ceildiv(rows, 4)", "ceildiv(n, WARP)"), group=128, types=QUANTIZED, cpu={"T": "f32"},
+    statics=FORMATS, where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemm_qi8(
     xq: In[u32, "rows", "k // 4"],

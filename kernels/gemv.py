@@ -1,15 +1,21 @@
 """Matrix times one vector (or a few, one group each): out[row, j] = sum_i w[j, i] * x[row, i]."""
 
-from iron import In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll, warps
-from iron import WARP  # isort: skip
+from iron import (
+    WARP, In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll,
+    warps,
+)  # fmt: skip
 from packing import FORMATS, code_words, decoded, group_bias
 
-DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")] + [{"T": t, "W": t} for t in ("f16", "bf16")]
+DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
+DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
 QUANTIZED = {"T": ["f32", "f16", "bf16"]}
 ROWS = 4  # rows of w per group: four independent sums hide the latency of the multiply-add
 
 
-@kernel(grid=("ceildiv(n, 4)", "rows"), group=32, types=DENSE, cpu={"T": "f32"}, flops="2 * rows * n * k")
+@kernel(
+    grid=("ceildiv(n, 4)", "rows"), group=32, types=DENSE, cpu={"T": "f32"},
+    flops="2 * rows * n * k",
+)  # fmt: skip
 def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
     """Lanes share the columns; sums are kept in f32."""
     first, row, n = group.id(0) * ROWS, group.id(1), dim("n")
@@ -30,8 +36,8 @@ def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
 
 
 @kernel(
-    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
-    where="k % G == 0", flops="2 * rows * n * k",
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"},
+    statics=FORMATS, where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemv_q(
     x: In[T, "rows", "k"],
@@ -61,8 +67,8 @@ def gemv_q(
 
 
 @kernel(
-    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"}, statics=FORMATS,
-    where="k % G == 0", flops="2 * rows * n * k",
+    grid=("ceildiv(n, WARP)", "rows"), group=128, types=QUANTIZED, cpu={"T": "f32"},
+    statics=FORMATS, where="k % G == 0", flops="2 * rows * n * k",
 )  # fmt: skip
 def gemv_qi8(
     xq: In[u32, "rows", "k // 4"],
@@ -73,7 +79,10 @@ def gemv_qi8(
     biases: In[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
     out: Out[T, "rows", "n"],
 ):
-    """Fast: activations in int8 blocks (quantize.py). qs scales a block, qm is qs times the sum of its codes."""
+    """Fast: activations in int8 blocks (quantize.py).
+
+    qs scales a block, qm is qs times the sum of its codes.
+    """
     tile, row = group.id(0), group.id(1)
     block = min(G, 32)
 

@@ -1,20 +1,21 @@
 """The tile layout of quantized matrices, shared by every kernel that reads or writes it.
 
-Rows are interleaved by WARP, so that lane l of tile t is row t*WARP + l and one load fills all lanes:
+Rows are interleaved by WARP: lane l of tile t is row t*WARP + l, and one load fills all lanes:
 
     codes  u32 [tiles, k // G, G*bits // 32, WARP]     scales, biases  f16 [tiles, k // G, WARP]
 
-A group of G codes is read as G // 4 words of four codes in order. With 8 bits they are the stored words; with 4 bits
-a stored word holds two of them: word w in its low nibbles and word w + G // 8 in its high ones.
-The value of a code is code*scale + bias; with SYM it is (code - 2**(bits-1)) * scale and no biases exist.
+A group of G codes is read as G // 4 words of four codes in order. With 8 bits they are the stored
+words; with 4 bits a stored word holds two of them: word w in its low nibbles and word w + G // 8 in
+its high ones. The value of a code is code*scale + bias; with SYM it is (code - 2**(bits-1)) * scale
+and no biases exist.
 """
 
 from iron import array, f32, inline, lane, prefetch, u32, unroll
 
-# One instance per format in use: MLX affine 4 and 8 bits, GGUF Q4_0 and Q8_0 (symmetric), Q6_K (groups of 16).
+# One instance per format in use: MLX affine, Q6_K (groups of 16), Q4_0 and Q8_0 (symmetric).
 FORMATS = [{"bits": b, "G": g, "SYM": 0} for b in (4, 8) for g in (32, 64, 128)]
-FORMATS += [{"bits": 8, "G": 16, "SYM": 0}, {"bits": 4, "G": 32, "SYM": 1}, {"bits": 8, "G": 32, "SYM": 1}]
-
+FORMATS += [{"bits": 8, "G": 16, "SYM": 0}]
+FORMATS += [{"bits": b, "G": 32, "SYM": 1} for b in (4, 8)]
 
 AHEAD = 8  # groups; 2 KiB of 4-bit codes: about what memory delivers in its own latency
 
@@ -37,11 +38,14 @@ def code_words(codes, tile, b, bits, G):
 @inline
 def group_bias(scales, biases, tile, b, bits, SYM):
     """What is added to code*scale."""
-    return f32(scales[tile, b, lane()]) * f32(-(2 ** (bits - 1))) if SYM else f32(biases[tile, b, lane()])
-
+    if SYM:
+        bias = f32(scales[tile, b, lane()]) * f32(-(2 ** (bits - 1)))
+    else:
+        bias = f32(biases[tile, b, lane()])
+    return bias
 
 
 @inline
 def decoded(word, j, bits, scale, bias):
-    """The value of byte j of a word of 8-bit codes; with 4 bits pass the word shifted to the wanted nibbles."""
+    """The value of byte j of a word; a 4-bit code is the low nibble of its byte."""
     return f32((word >> (8 * j)) & (15 if bits == 4 else 255)) * scale + bias

@@ -1,12 +1,13 @@
 """Stored quantized matrices to the tile layout of packing.py, once at load.
 
-GGUF block formats: https://github.com/ggml-org/ggml, docs/gguf.md. `raw` is the file's bytes as u16 and `half` the same
-bytes as f16; `order[r]` is the stored row that becomes row r. One block of one tile per group, one row per lane.
-Rows beyond n, which only fill the last tile, get scale 0.
+GGUF block formats: https://github.com/ggml-org/ggml, docs/gguf.md. `raw` is the file's bytes as u16
+and `half` the same bytes as f16; `order[r]` is the stored row that becomes row r. One block of one
+tile per group, one row per lane. Rows beyond n, which only fill the last tile, get scale 0.
 """
 
-from iron import WARP, In, Out, T, array, dim, f16, f32, group, i32, inline, kernel, lane, u16, u32, unroll
-
+from iron import (
+    WARP, In, Out, T, array, dim, f16, f32, group, i32, inline, kernel, lane, u16, u32, unroll,
+)  # fmt: skip
 
 TILES = "ceildiv(n, WARP)"
 
@@ -80,7 +81,10 @@ def repack_q8_0(
 
 @inline
 def k_scale(raw, row, at, j):
-    """The 6-bit (scale, minimum) of sub-block j of a Q4_K or Q5_K block, whose 12 packed bytes start at half `at`."""
+    """The 6-bit (scale, minimum) of sub-block j of a Q4_K or Q5_K block.
+
+    The twelve bytes that hold all of them start at half `at`.
+    """
     low = u32(raw[row, at + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 0-3
     mid = u32(raw[row, at + 2 + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 4-7
     top = u32(raw[row, at + 4 + j % 4 // 2]) >> (8 * (j % 2)) & 255  # bytes 8-11
@@ -106,9 +110,9 @@ def repack_q4_k(
     scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
 ):
-    """Q4_K: f16 d, f16 dmin, 8 x 6-bit (scale, min), 128 bytes; value = code*(d*sc) - dmin*m: bits 4, G 32.
+    """Q4_K: f16 d, f16 dmin, 8 x 6-bit (scale, min), 128 bytes: bits 4, G 32.
 
-    Both factors are rounded to f16, which the file's own d and dmin already are.
+    value = code*(d*sc) - dmin*m. Both factors are rounded to f16, which d and dmin already are.
     """
     b, tile, n = group.id(0), group.id(1), dim("n")
     row, base = source_row(order, tile, n), b * 72
@@ -133,7 +137,7 @@ def repack_q5_k(
     scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
 ):
-    """Q5_K: as Q4_K with a fifth bit per code in 32 more bytes; kept as 8-bit codes: bits 8, G 32."""
+    """Q5_K: Q4_K with a fifth bit per code in 32 more bytes; kept as 8-bit codes: bits 8, G 32."""
     b, tile, n = group.id(0), group.id(1), dim("n")
     row, base = source_row(order, tile, n), b * 88
     d = f32(half[row, base]) if is_row(tile, n) else f32(0)
@@ -164,7 +168,10 @@ def repack_q6_k(
     scales: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
 ):
-    """Q6_K: 128 bytes of low nibbles, 64 of high pairs, 16 signed scales, f16 d; value = d*sc*(code - 32): G 16."""
+    """Q6_K: 128 bytes of low nibbles, 64 of high pairs, 16 signed scales, f16 d: bits 8, G 16.
+
+    value = d*sc*(code - 32).
+    """
     b, tile, n = group.id(0), group.id(1), dim("n")
     row, base = source_row(order, tile, n), b * 105
     d = f32(half[row, base + 104]) if is_row(tile, n) else f32(0)
@@ -184,7 +191,10 @@ def repack_q6_k(
 AFFINE = [{"bits": b, "G": g} for b in (4, 8) for g in (32, 64, 128)]
 
 
-@kernel(grid=("k // G", TILES), group=32, types={"T": ["f32", "f16", "bf16"]}, statics=AFFINE, where="k % G == 0")
+@kernel(
+    grid=("k // G", TILES), group=32, types={"T": ["f32", "f16", "bf16"]}, statics=AFFINE,
+    where="k % G == 0",
+)  # fmt: skip
 def repack_affine(
     packed: In[u32, "n", "k * bits // 32"],
     scale: In[T, "n", "k // G"],
@@ -193,7 +203,10 @@ def repack_affine(
     scales: Out[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // G", "WARP"],
 ):
-    """MLX affine: codes in order from the low bits of each word, scales and biases per group (rounded to f16)."""
+    """MLX affine: codes in order from the low bits of each word; scales and biases per group.
+
+    Scales and biases are rounded to f16.
+    """
     b, tile, n = group.id(0), group.id(1), dim("n")
     row = min(tile * WARP + lane(), n - 1)
     scales[tile, b, lane()] = f16(f32(scale[row, b])) if is_row(tile, n) else f16(0)
