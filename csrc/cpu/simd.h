@@ -1,7 +1,7 @@
-// Vectors of W lanes for generated kernels: one meaning, the best instructions of each instruction set.
+// Vectors of W lanes for generated kernels: one meaning, the best instructions of each set.
 //
-// Everything lives in a namespace named after the instruction set, so that inline functions compiled with different
-// flags never share a symbol. Only generated kernels include this file.
+// Everything lives in a namespace named after the instruction set, so that inline functions
+// compiled with different flags never share a symbol. Only generated kernels include this file.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 #endif
 
 #pragma GCC diagnostic ignored "-Wpsabi"
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 warns about its own _mm512_undefined
+#if !defined(__clang__)  // GCC 12 warns about its own _mm512_undefined
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 
@@ -92,12 +92,13 @@ inline vu to_vu(vf x) {
 
 // -- reductions --------------------------------------------------------------------------------
 
-// Halves are combined pairwise, so the order is the same for every compiler. Shuffles written out: a loop over single
-// lanes goes through memory.
+// Halves are combined pairwise, so the order is the same for every compiler. Shuffles written out:
+// a loop over single lanes goes through memory.
 template <typename V, typename F>
 inline auto fold(V x, F f) {
   if constexpr (W == 16) {
-    x = f(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15));
+    x = f(x, __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14,
+                                     15));
     x = f(x, __builtin_shufflevector(x, x, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7));
     x = f(x, __builtin_shufflevector(x, x, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3));
     x = f(x, __builtin_shufflevector(x, x, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
@@ -126,11 +127,11 @@ inline float fold256(__m256 x, F f) {
   a = f(a, _mm_movehl_ps(a, a));
   return _mm_cvtss_f32(f(a, _mm_movehdup_ps(a)));
 }
-#define BUTTER_FOLD(name, op256, op128)                                    \
-  inline float name(vf x) {                                                \
-    __m256 a = low256(x);                                                  \
-    if constexpr (W == 16) a = op256(a, high256(x));                       \
-    return fold256(a, [](__m128 p, __m128 q) { return op128(p, q); });     \
+#define BUTTER_FOLD(name, op256, op128)                                \
+  inline float name(vf x) {                                            \
+    __m256 a = low256(x);                                              \
+    if constexpr (W == 16) a = op256(a, high256(x));                   \
+    return fold256(a, [](__m128 p, __m128 q) { return op128(p, q); }); \
   }
 inline __m256 high256(vf x) {
 #if defined(__AVX512F__)
@@ -144,16 +145,34 @@ BUTTER_FOLD(warp_max, _mm256_max_ps, _mm_max_ps)
 BUTTER_FOLD(warp_min, _mm256_min_ps, _mm_min_ps)
 #undef BUTTER_FOLD
 #else
-inline float warp_sum(vf x) { return fold(x, [](vf a, vf b) { return a + b; }); }
-inline float warp_max(vf x) { return fold(x, [](vf a, vf b) { return a > b ? a : b; }); }
-inline float warp_min(vf x) { return fold(x, [](vf a, vf b) { return a < b ? a : b; }); }
+inline float warp_sum(vf x) {
+  return fold(x, [](vf a, vf b) { return a + b; });
+}
+inline float warp_max(vf x) {
+  return fold(x, [](vf a, vf b) { return a > b ? a : b; });
+}
+inline float warp_min(vf x) {
+  return fold(x, [](vf a, vf b) { return a < b ? a : b; });
+}
 #endif
-inline int32_t warp_sum(vi x) { return fold(x, [](vi a, vi b) { return a + b; }); }
-inline uint32_t warp_sum(vu x) { return fold(x, [](vu a, vu b) { return a + b; }); }
-inline int32_t warp_max(vi x) { return fold(x, [](vi a, vi b) { return a > b ? a : b; }); }
-inline uint32_t warp_max(vu x) { return fold(x, [](vu a, vu b) { return a > b ? a : b; }); }
-inline int32_t warp_min(vi x) { return fold(x, [](vi a, vi b) { return a < b ? a : b; }); }
-inline uint32_t warp_min(vu x) { return fold(x, [](vu a, vu b) { return a < b ? a : b; }); }
+inline int32_t warp_sum(vi x) {
+  return fold(x, [](vi a, vi b) { return a + b; });
+}
+inline uint32_t warp_sum(vu x) {
+  return fold(x, [](vu a, vu b) { return a + b; });
+}
+inline int32_t warp_max(vi x) {
+  return fold(x, [](vi a, vi b) { return a > b ? a : b; });
+}
+inline uint32_t warp_max(vu x) {
+  return fold(x, [](vu a, vu b) { return a > b ? a : b; });
+}
+inline int32_t warp_min(vi x) {
+  return fold(x, [](vi a, vi b) { return a < b ? a : b; });
+}
+inline uint32_t warp_min(vu x) {
+  return fold(x, [](vu a, vu b) { return a < b ? a : b; });
+}
 
 template <typename V>
 inline auto warp_read(V x, uint32_t lane) {
@@ -244,7 +263,7 @@ inline vf sqrt_(vf x) {
 }
 inline vf rsqrt_(vf x) { return 1.0f / sqrt_(x); }
 
-// Round to nearest even: adding and taking away 1.5 * 2^23 leaves no fraction; larger values have none.
+// To nearest even: adding and taking away 1.5 * 2^23 leaves no fraction; larger values have none.
 inline vf rint_(vf x) {
 #if defined(__AVX512F__)
   return (vf)_mm512_roundscale_ps((__m512)x, 0);
@@ -261,7 +280,7 @@ inline vf floor_(vf x) {
 }
 inline vf ceil_(vf x) { return -floor_(-x); }
 
-// e^x = 2^n * e^r with |r| <= ln2/2, a degree-6 polynomial (minimax coefficients computed for this range); 1 ulp.
+// e^x = 2^n * e^r with |r| <= ln2/2: a minimax polynomial of degree 6 for this range; 1 ulp.
 inline vf exp_(vf x) {
   const vm low = x < -87.33654f, high = x > 88.72283f, nan = x != x;
   vf c = low ? vf_all(-87.33654f) : x;
@@ -304,8 +323,9 @@ inline vf tanh_(vf x) {
   const vf e = exp_(2.0f * abs_(x));
   const vf far = 1.0f - 2.0f / (e + 1.0f);
   const vf z = x * x;  // near zero the quotient cancels: odd Taylor terms
-  const vf near = fma_(fma_(fma_(z, vf_all(-0.053968254f), vf_all(0.13333333f)), z, vf_all(-0.33333333f)) * z,
-                       abs_(x), abs_(x));
+  const vf near =
+      fma_(fma_(fma_(z, vf_all(-0.053968254f), vf_all(0.13333333f)), z, vf_all(-0.33333333f)) * z,
+           abs_(x), abs_(x));
   const vf r = abs_(x) < 0.3f ? near : far;
   return x < 0.0f ? -r : r;
 }
@@ -317,7 +337,8 @@ inline vf sincos_(vf x, int quarter) {
   r = fma_(n, vf_all(-7.549789948768648e-8f), r);
   const vi q = to_vi(n) + quarter;
   const vf z = r * r;
-  vf s = fma_(fma_(vf_all(-1.9515295891e-4f), z, vf_all(8.3321608736e-3f)), z, vf_all(-1.6666654611e-1f));
+  vf s = fma_(fma_(vf_all(-1.9515295891e-4f), z, vf_all(8.3321608736e-3f)), z,
+              vf_all(-1.6666654611e-1f));
   s = fma_(s * z, r, r);
   vf c = fma_(fma_(vf_all(2.443315711809948e-5f), z, vf_all(-1.388731625493765e-3f)), z,
               vf_all(4.166664568298827e-2f));
@@ -450,8 +471,8 @@ struct lanes_of<uint8_t> {
 template <typename S>
 using vec = typename lanes_of<S>::type;
 
-// Any type, lane by lane; the overloads below replace the cases that matter. Out of line: expanded in place they
-// would dominate the size and the compile time of every kernel.
+// Any type, lane by lane; the overloads below replace the cases that matter. Out of line: expanded
+// in place they would dominate the size and the compile time of every kernel.
 #define BUTTER_SLOW [[gnu::noinline]] static
 template <typename S>
 BUTTER_SLOW vec<S> load(const S* p) {
@@ -516,17 +537,27 @@ inline vf load(const f16* p) { return (vf)_mm512_cvtph_ps(_mm256_loadu_si256((co
 inline vf load(const bf16* p) {
   return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)), 16);
 }
-inline vi load(const int8_t* p) { return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p)); }
-inline vu load(const uint8_t* p) { return (vu)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p)); }
-inline vu load(const uint16_t* p) { return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p)); }
+inline vi load(const int8_t* p) {
+  return (vi)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+inline vu load(const uint8_t* p) {
+  return (vu)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+inline vu load(const uint16_t* p) {
+  return (vu)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+}
 inline void store(f16* p, vf v) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT));
 }
 inline void store(bf16* p, vf v) {
   _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16((__m512i)bf16_bits(v)));
 }
-inline void store(int8_t* p, vi v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v)); }
-inline void store(uint8_t* p, vu v) { _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v)); }
+inline void store(int8_t* p, vi v) {
+  _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v));
+}
+inline void store(uint8_t* p, vu v) {
+  _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)v));
+}
 inline __mmask16 bits16(vm m) { return _mm512_movepi32_mask((__m512i)m); }
 inline vf load(const float* p, vm m) { return (vf)_mm512_maskz_loadu_ps(bits16(m), p); }
 inline void store(float* p, vf v, vm m) { _mm512_mask_storeu_ps(p, bits16(m), (__m512)v); }
@@ -536,15 +567,22 @@ inline vf load(const f16* p) { return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const
 inline vf load(const bf16* p) {
   return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)), 16);
 }
-inline vi load(const int8_t* p) { return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p)); }
-inline vu load(const uint8_t* p) { return (vu)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p)); }
-inline vu load(const uint16_t* p) { return (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p)); }
+inline vi load(const int8_t* p) {
+  return (vi)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+inline vu load(const uint8_t* p) {
+  return (vu)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+inline vu load(const uint16_t* p) {
+  return (vu)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
+}
 inline void store(f16* p, vf v) {
   _mm_storeu_si128((__m128i*)p, _mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT));
 }
 inline void store(bf16* p, vf v) {
   const __m256i u = (__m256i)bf16_bits(v);
-  _mm_storeu_si128((__m128i*)p, _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1)));
+  _mm_storeu_si128((__m128i*)p,
+                   _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1)));
 }
 inline void store(int8_t* p, vi v) {
   // The values fit a byte already, so the saturating packs keep them.
@@ -569,7 +607,8 @@ struct Words {
   T v[N];
 };
 
-// Per lane: the sum over N words of four products, unsigned bytes of c below 2^BITS times signed bytes of x.
+// Per lane: the sum over N words of four products, unsigned bytes of c below 2^BITS times signed
+// bytes of x.
 template <int BITS, int N>
 inline uint32_t dot_u8i8(const uint32_t* c, const uint32_t* x) {
   int32_t sum = 0;
@@ -599,14 +638,16 @@ inline vi dot_words(const vu* c, const vu* x) {
     for (int j = 0; j < N; ++j) low[j] = c[j] & 0x0f0f0f0fu, high[j] = c[j] >> 4 & 0x0f0f0f0fu;
     return dot_words<4, N>(low, x) + (dot_words<4, N>(high, x) << 4);
   } else {
-    // A pair sums to at most 2 * (2^BITS - 1) * 128; as many pairs as stay below 2^15 share one 16-bit sum.
+    // A pair sums to at most 2 * (2^BITS - 1) * 128; as many pairs as stay below 2^15 share one
+    // 16-bit sum.
     constexpr int kChain = 32767 / (2 * ((1 << BITS) - 1) * 128);
     __m256i total = _mm256_setzero_si256(), sum = total;
 #pragma GCC unroll 32
     for (int j = 0; j < N; ++j) {
       const __m256i pair = _mm256_maddubs_epi16((__m256i)c[j], (__m256i)x[j]);
       sum = j % kChain == 0 ? pair : _mm256_add_epi16(sum, pair);
-      if (j % kChain == kChain - 1 || j == N - 1) total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, ones));
+      if (j % kChain == kChain - 1 || j == N - 1)
+        total = _mm256_add_epi32(total, _mm256_madd_epi16(sum, ones));
     }
     return (vi)total;
   }
