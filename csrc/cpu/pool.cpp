@@ -28,7 +28,7 @@ void pause() {
 struct Patience {
   microseconds spin, yield;
 };
-constexpr Patience kOwnCores{microseconds(5), microseconds(200)};
+constexpr Patience kOwnCores{microseconds(5), microseconds(1000)};
 constexpr Patience kSharedCores{microseconds(0), microseconds(20)};
 
 }  // namespace
@@ -76,7 +76,7 @@ void Pool::submit(std::shared_ptr<Submission> work) {
   }
   // Every worker waits, so opening the first phase is this thread's job.
   current_ = std::move(work);
-  open_next(true);
+  open_next(std::nullopt);
 }
 
 void Pool::inject_fault(const std::string& message) {
@@ -90,21 +90,29 @@ void Pool::drain() {
 }
 
 void Pool::work(size_t worker) {
+  while (take_ticket()) {
+    std::optional<uint32_t> chunk = claim(worker);
+    while (chunk) {
+      try {
+        current_->run(*phase_, *chunk);
+      } catch (...) {
+        current_->fail(std::current_exception());
+      }
+      const bool is_last = unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+      chunk = is_last ? open_next(worker) : std::nullopt;
+    }
+  }
+}
+
+bool Pool::take_ticket() {
   while (true) {
     uint64_t open = open_.load(std::memory_order_acquire);
-    const uint32_t left = uint32_t(open);
-    if (left == 0) {
-      if (!await(open)) return;
+    if (uint32_t(open) == 0) {
+      if (!await(open)) return false;
       continue;
     }
     // A chunk that was taken keeps its phase, and so `current_`, in place until it is counted.
-    if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
-    try {
-      current_->run(*phase_, claim(worker));
-    } catch (...) {
-      current_->fail(std::current_exception());
-    }
-    if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) open_next(false);
+    if (open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) return true;
   }
 }
 
@@ -118,21 +126,11 @@ uint32_t Pool::claim(size_t worker) {
   }
 }
 
-void Pool::open_next(bool from_host) {
+std::optional<uint32_t> Pool::open_next(std::optional<size_t> worker) {
   while (true) {
     if (const Phase* phase = current_->next_phase()) {
-      const uint32_t chunks = phase->chunks;
       phase_ = phase;
-      unfinished_.store(chunks, std::memory_order_relaxed);
-      for (size_t i = 0, n = ranges_.size(); i < n; ++i) {
-        ranges_[i].next.store(uint32_t(uint64_t(chunks) * i / n), std::memory_order_relaxed);
-        ranges_[i].end = uint32_t(uint64_t(chunks) * (i + 1) / n);
-      }
-      const uint64_t number = (open_.load(std::memory_order_relaxed) >> 32) + 1;
-      open_.store(number << 32 | chunks);  // from here on the phase may end, and the work be freed
-      // A worker takes a single chunk itself at once; waking others would only cost time.
-      if ((from_host || chunks > 1) && sleepers_.load() > 0) wake();
-      return;
+      return open(phase->chunks, worker);
     }
     current_->finish();
     if (pending_.fetch_sub(1) == 1) pending_.notify_all();
@@ -140,11 +138,29 @@ void Pool::open_next(bool from_host) {
     if (queue_.empty()) {
       current_.reset();
       idle_ = true;
-      return;
+      return std::nullopt;
     }
     current_ = std::move(queue_.front());
     queue_.pop_front();
   }
+}
+
+std::optional<uint32_t> Pool::open(uint32_t chunks, std::optional<size_t> worker) {
+  unfinished_.store(chunks, std::memory_order_relaxed);
+  // The worker that opens a phase has its first chunk at once. If that is all, nobody else needs
+  // to know: a chain of small kernels stays on one core, beside its data.
+  if (worker && chunks == 1) return 0;
+  for (size_t i = 0, n = ranges_.size(); i < n; ++i) {
+    ranges_[i].next.store(uint32_t(uint64_t(chunks) * i / n), std::memory_order_relaxed);
+    ranges_[i].end = uint32_t(uint64_t(chunks) * (i + 1) / n);
+  }
+  std::optional<uint32_t> mine;
+  if (worker) mine = claim(*worker);
+  const uint64_t number = (open_.load(std::memory_order_relaxed) >> 32) + 1;
+  // Without a chunk of its own, this thread must not touch the phase any more: it may have ended.
+  open_.store(number << 32 | (mine ? chunks - 1 : chunks));
+  if (sleepers_.load() > 0) wake();
+  return mine;
 }
 
 void Pool::wake() {

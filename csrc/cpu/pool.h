@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -38,7 +39,11 @@ class Pool {
   uint32_t claim(size_t worker);
   /// False once the pool is closing.
   bool await(uint64_t seen);
-  void open_next(bool from_host);
+  bool take_ticket();
+  /// Opens the phase after the one that has ended, of this or of the next submission. A worker
+  /// gets its first chunk of it.
+  std::optional<uint32_t> open_next(std::optional<size_t> worker);
+  std::optional<uint32_t> open(uint32_t chunks, std::optional<size_t> worker);
   void wake();
 
   const uint32_t fork_;
