@@ -19,14 +19,21 @@ static inline NSRange NSMakeRange(NSUInteger location, NSUInteger length) {
   return range;
 }
 
+static inline NSUInteger NSMaxRange(NSRange range) { return range.location + range.length; }
+
 #define NS_RETURNS_RETAINED __attribute__((ns_returns_retained))
 #define NS_RETURNS_INNER_POINTER __attribute__((objc_returns_inner_pointer))
 #define NS_ENUM(type, name) \
   enum name : type name;    \
   enum name : type
+#ifdef __cplusplus
+// As in Apple's headers: in C++ a set of options is a plain integer.
 #define NS_OPTIONS(type, name) \
-  enum name : type name;       \
-  enum name : type
+  type name;                   \
+  enum : type
+#else
+#define NS_OPTIONS(type, name) NS_ENUM(type, name)
+#endif
 #ifdef __APPLE__
 #define API_AVAILABLE(os) __attribute__((availability(os)))
 #define macos(version) macos, introduced = version

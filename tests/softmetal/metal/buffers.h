@@ -1,0 +1,8 @@
+#pragma once
+
+#import "objects.h"
+
+/// Null if there is no memory.
+SMBuffer* sm_make_buffer(size_t length, MTLResourceOptions options);
+SMBuffer* sm_adopt_buffer(void* bytes, size_t length, MTLResourceOptions options,
+                          void (^deallocator)(void*, NSUInteger));

@@ -1,0 +1,54 @@
+// Races in threadgroup memory: two threads touch a byte, one writes it, no barrier in between.
+// Lanes of one simdgroup are also ordered by its own operations.
+#include "group.h"
+
+namespace msl {
+namespace {
+
+// Readers of a byte since the last barrier: a thread, all of one simdgroup, or several of these.
+constexpr uint16_t kSimdgroup = 0x8000, kMany = 0xffff;
+
+[[noreturn]] void race(const char* what, size_t offset, unsigned other) {
+  if (other & kSimdgroup) fail("%s byte %zu of threadgroup memory without a barrier", what, offset);
+  fail("%s byte %zu of threadgroup memory that thread %u touched, without a barrier", what, offset,
+       other);
+}
+
+}  // namespace
+
+void check_race(Group& g, size_t offset, size_t bytes, bool writes) {
+  const uint16_t me = g.current->thread.index, simdgroup = g.current->thread.simdgroup;
+  const uint32_t clock = g.simdgroup_clock[simdgroup];
+  if (offset + bytes > g.cells.size()) fail("touches threadgroup memory past its end");
+  for (size_t i = offset; i < offset + bytes; ++i) {
+    Cell& c = g.cells[i];
+    const bool written = c.write_epoch == g.epoch, read = c.read_epoch == g.epoch;
+    if (written && c.writer != me) {
+      const bool ordered = c.writer / kMslLanes == simdgroup && c.write_clock < clock;
+      if (!ordered) race(writes ? "writes" : "reads", i, c.writer);
+    }
+    if (writes) {
+      if (read && c.reader != me) {
+        const unsigned group =
+            c.reader & kSimdgroup ? c.reader & ~kSimdgroup : c.reader / kMslLanes;
+        const bool ordered = c.reader != kMany && group == simdgroup && c.read_clock < clock;
+        if (!ordered) race("writes", i, c.reader);
+      }
+      c.write_epoch = g.epoch;
+      c.write_clock = clock;
+      c.writer = me;
+    } else {
+      const uint16_t ours = kSimdgroup | simdgroup;
+      if (!read) {
+        c.reader = me;
+      } else if (c.reader != me && c.reader != ours) {
+        const bool same = !(c.reader & kSimdgroup) && c.reader / kMslLanes == simdgroup;
+        c.reader = same ? ours : kMany;
+      }
+      c.read_epoch = g.epoch;
+      c.read_clock = clock;
+    }
+  }
+}
+
+}  // namespace msl
