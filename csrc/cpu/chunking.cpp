@@ -9,11 +9,12 @@ namespace {
 
 // One core streams about 10 bytes or does about 10 simple operations in a nanosecond.
 constexpr uint64_t kPerNs = 10;
-// Taking a chunk costs about 0.1 us, and its first lines come from memory unprefetched: below this,
-// splitting loses.
-constexpr uint64_t kChunkNs = 3000;
-// More chunks than threads even out cores that the system slows down.
-constexpr uint32_t kChunksPerThread = 8;
+// Handing a chunk to another core costs about 0.2 us, and its first lines come from memory
+// unprefetched: with less work than this per thread, fewer threads take part.
+constexpr uint64_t kThreadNs = 3000;
+// More chunks than threads even out cores that the system slows down, once they are this long.
+constexpr uint64_t kChunkNs = 10000;
+constexpr uint64_t kChunksPerThread = 8;
 
 }  // namespace
 
@@ -22,8 +23,9 @@ uint32_t chunk_count(const KernelInfo& info, std::span<const uint32_t> dims, uin
   if (groups <= 1 || threads == 1) return std::min(groups, 1u);
   const Cost cost = kernel_cost(info, dims, warp);
   const uint64_t ns = std::max(cost.bytes, cost.flops) / kPerNs;
-  const uint64_t worth = std::clamp<uint64_t>(ns / kChunkNs, 1, threads * kChunksPerThread);
-  return uint32_t(std::min<uint64_t>(worth, groups));
+  const uint64_t busy = std::clamp<uint64_t>(ns / kThreadNs, 1, threads);
+  const uint64_t rounds = std::clamp<uint64_t>(ns / kChunkNs / threads, 1, kChunksPerThread);
+  return uint32_t(std::min<uint64_t>(busy * rounds, groups));
 }
 
 void count_chunks(Submission& work, Phase& phase) {
