@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .affine import Quantization
 from .array import Array
 from .cache.kv import KVCache, RopeTables, bytes_per_position, round_up
 from .checkpoint import Checkpoint
@@ -80,7 +81,7 @@ class Engine:
         self.kv_dtype = "f32" if options.is_exact else "f16"
         self.text = family.config.read(config)
         self.checkpoint = checkpoint
-        self._loader = WeightLoader(checkpoint, self.dtype)
+        self._loader = WeightLoader(checkpoint, self.dtype, Quantization.read(config))
         self.model = family.model(self.text, Weights(self._loader))
         self._loader.check(family.ignores)
         self.max_context = self._context()

@@ -95,26 +95,25 @@ class QuantizedMatrix:
         """Inputs that share one scale when activations are int8."""
         return min(self.format.group, 32)
 
-    def load(self, arena: Arena, stored: Stored) -> None:
-        (n, k), form, device = self.shape, self.format, arena.device
-        warp = device.warp
+    def _allocate(self, arena: Arena) -> list:
+        """Memory for the parts; returns their ranges."""
+        (n, k), form, warp = self.shape, self.format, arena.device.warp
         tiles, groups = -(-n // warp), k // form.group
         words = form.group * form.bits // 32
         self.codes = arena.empty((tiles, groups, words, warp), "u32")
         self.scales = arena.empty((tiles, groups, warp), "f16")
         if not form.is_symmetric:
             self.biases = arena.empty((tiles, groups, warp), "f16")
+        return [a.range for a in (self.codes, self.scales, self.biases) if a is not None]
+
+    def load(self, arena: Arena, stored: Stored) -> None:
+        (n, k), device = self.shape, arena.device
         order = np.arange(n) if stored.order is None else stored.order
         order_array = empty(device, (n,), "u32")
         order_array.write(order.astype(np.uint32))
         raw = (device.adopt(stored.mapping, stored.offset, stored.nbytes), 0, stored.nbytes)
-        outputs = [a.range for a in (self.codes, self.scales, self.biases) if a is not None]
-        run_kernel(
-            device,
-            form.kernel,
-            [raw, raw, order_array.range, *outputs],
-            {"n": n, "k": k, "stored": n},
-        )
+        ranges = [raw, raw, order_array.range, *self._allocate(arena)]
+        run_kernel(device, self.format.kernel, ranges, {"n": n, "k": k, "stored": n})
         stored.release()
 
     def check_finite(self) -> None:
@@ -157,11 +156,11 @@ def matrix(stored: Stored, shape: tuple[int, int]) -> Matrix:
     return QuantizedMatrix(stored.name, shape, form)
 
 
-def run_kernel(device, symbol: str, ranges: list, dims: dict[str, int]) -> None:
-    """Run one kernel now; `dims` by name."""
+def run_kernel(device, name: str, ranges: list, dims: dict, dtypes=None, statics=None) -> None:
+    """Run one kernel now; dims, dtypes and statics by name."""
     from .manifest import manifest
 
-    (kernel,) = manifest().instances(symbol)
+    kernel = manifest().find(name, dtypes or {}, statics or {}, "f32")
     device.run(kernel.symbol, ranges, (), [dims[d] for d in kernel.dims])
 
 

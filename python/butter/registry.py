@@ -95,12 +95,6 @@ def find_family(config: Mapping[str, Any]) -> Family:
     from . import models  # noqa: F401  (registers them)
 
     kind, architectures = config["model_type"], config.get("architectures") or []
-    if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method", "unknown")
-        raise UnsupportedError(
-            f"[config] quantization_config: got {method!r}; Butter reads plain f32, f16 and bf16 "
-            "safetensors and quantized GGUF files. Load a GGUF of this model."
-        )
     for name in architectures:
         if name in _BY_ARCHITECTURE:
             return _BY_ARCHITECTURE[name]

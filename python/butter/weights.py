@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .affine import Quantization, affine_matrix
 from .array import Arena, Array, to_dtype, to_f32
 from .checkpoint import Checkpoint, Stored
 from .errors import WeightError
@@ -39,15 +40,21 @@ class Vector:
 class WeightLoader:
     """Collects what the layers want, reports all that is wrong at once, then loads."""
 
-    def __init__(self, checkpoint: Checkpoint, dtype: str = "f32"):
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        dtype: str = "f32",
+        quantization: Quantization | None = None,
+    ):
         self.checkpoint = checkpoint
+        self.quantization = quantization or Quantization()
         self.dtype = dtype
         self.wanted: dict[str, Matrix | Vector] = {}
         self._asked: set[str] = set()
         self._problems: list[str] = []
         self._missing: list[str] = []
 
-    def want(self, name: str, shape: tuple[int, ...], make: Callable[[Stored], Any]) -> Any:
+    def want(self, name: str, shape: tuple[int, ...] | None, make: Callable[[Stored], Any]) -> Any:
         """Ask for a tensor; what is wrong with it is kept for `check`."""
         if name in self.wanted:
             return self.wanted[name]
@@ -56,7 +63,7 @@ class WeightLoader:
         if stored is None:
             self._missing.append(name)
             return None
-        if stored.shape != shape:
+        if shape is not None and stored.shape != shape:
             self._problems.append(f"{name}: got shape {stored.shape}, need {shape}")
             return None
         try:
@@ -65,6 +72,20 @@ class WeightLoader:
             self._problems.append(f"{name}: {error}")
             return None
         return self.wanted[name]
+
+    def matrix(self, name: str, shape: tuple[int, int]) -> Matrix:
+        """Ask for a matrix in whatever form it is stored."""
+        path = name.removesuffix(".weight")
+        setting = self.quantization.of(path)
+        stored = self.checkpoint.tensors.get(name)
+        if stored is None or stored.type != "U32":
+            return self.want(name, shape, lambda stored: matrix(stored, shape))
+        names = (f"{path}.scales", f"{path}.biases")
+        self._asked.update(names)
+        scales, biases = (self.checkpoint.tensors.get(n) for n in names)
+        return self.want(
+            name, None, lambda stored: affine_matrix(stored, shape, setting, scales, biases)
+        )
 
     def ignore(self, name: str) -> None:
         """A tensor that some checkpoints hold and this model has no use for."""
@@ -88,6 +109,8 @@ class WeightLoader:
             parts.append(f"{len(self._problems)} wrong: {_some(self._problems, '; ')}")
         if surplus:
             parts.append(f"{len(surplus)} that the model does not use: {_some(surplus)}")
+        if unused := self.quantization.unused:
+            parts.append(f"{len(unused)} quantization overrides for no matrix: {_some(unused)}")
         if parts:
             raise WeightError(
                 f"[weights] {self.checkpoint.source}: {'. '.join(parts)}. "
@@ -141,7 +164,7 @@ class Weights:
 
     def matrix(self, n: int, k: int) -> Matrix:
         """The tensor at this place as [n, k], in whatever form it is stored."""
-        return self._loader.want(self.path, (n, k), lambda stored: matrix(stored, (n, k)))
+        return self._loader.matrix(self.path, (n, k))
 
     def ignore(self) -> None:
         """Say that the tensor at this place may exist and is not needed."""

@@ -1,0 +1,129 @@
+"""MLX-quantized folders against the same values stored plainly."""
+
+import json
+
+import ml_dtypes
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+import butter
+from butter.errors import UnsupportedError, WeightError
+from support.oracle import assert_close, kl_divergence
+from support.tiny import checkpoint
+from support.tolerances import MAX_MEAN_KL
+
+IDS = [1, 5, 9, 2, 6, 5, 3, 5, 8]
+ODD = "model.layers.1.mlp.up_proj"  # quantized in its own way
+
+
+def quantize(values, bits, group):
+    """f32 [n, k] to (packed u32, scales, biases, decoded values)."""
+    n, k = values.shape
+    groups = values.reshape(n, k // group, group)
+    low, high = groups.min(-1), groups.max(-1)
+    scales = ((high - low) / (2**bits - 1)).astype(np.float16)
+    biases = low.astype(np.float16)
+    scale, bias = scales.astype(np.float32)[..., None], biases.astype(np.float32)[..., None]
+    codes = np.clip(np.rint((groups - bias) / scale), 0, 2**bits - 1).astype(np.uint32)
+    decoded = (codes * scale + bias).reshape(n, k).astype(np.float32)
+    shifts = np.arange(32 // bits, dtype=np.uint32) * bits
+    packed = (codes.reshape(n, -1, 32 // bits) << shifts).sum(-1, dtype=np.uint32)
+    return packed, scales, biases, decoded
+
+
+def write_pair(folder, bits, group, dtype=np.float16, odd=None):
+    """The checkpoint "wide" quantized, and with the decoded values; returns both paths."""
+    coded, plain = (checkpoint("wide", folder / kind) for kind in ("coded", "plain"))
+    source = load_bf16(plain)
+    tensors, decoded = {}, {}
+    for name, values in source.items():
+        path = name.removesuffix(".weight")
+        b, g = odd if odd and path == ODD else (bits, group)
+        if values.ndim == 2 and values.shape[1] % g == 0 and (b, g) != (0, 0):
+            packed, scales, biases, decoded[name] = quantize(values, b, g)
+            tensors |= {name: packed, f"{path}.scales": scales.astype(dtype)}
+            tensors[f"{path}.biases"] = biases.astype(dtype)
+        else:
+            tensors[name] = decoded[name] = values
+    save_file(tensors, coded / "model.safetensors")
+    save_file(decoded, plain / "model.safetensors")
+    config = json.loads((coded / "config.json").read_text())
+    config["quantization"] = {"bits": bits, "group_size": group}
+    if odd:
+        config["quantization"][ODD] = {"bits": odd[0], "group_size": odd[1]}
+    (coded / "config.json").write_text(json.dumps(config))
+    return coded, plain
+
+
+def load_bf16(path):
+    tensors = {}
+    raw = (path / "model.safetensors").read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    for name, entry in json.loads(raw[8 : 8 + size]).items():
+        if name != "__metadata__":
+            start, end = (8 + size + at for at in entry["data_offsets"])
+            values = np.frombuffer(raw[start:end], ml_dtypes.bfloat16).astype(np.float32)
+            tensors[name] = values.reshape(entry["shape"])
+    return tensors
+
+
+def logits(path, **options):
+    with butter.Model.load(path, device="cpu", **options) as model:
+        return model.logits(IDS)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("group", [32, 64, 128])
+def test_logits_equal_those_of_the_decoded_weights(bits, group, tmp_path):
+    coded, plain = write_pair(tmp_path, bits, group)
+    want = logits(plain, exact=True)
+    assert_close(logits(coded, exact=True), want, op="logits", dtype="f32")
+    assert kl_divergence(want, logits(coded)).mean() <= MAX_MEAN_KL
+
+
+def test_a_layer_may_be_quantized_in_its_own_way(tmp_path):
+    coded, plain = write_pair(tmp_path, 4, 64, odd=(8, 32))
+    assert_close(logits(coded, exact=True), logits(plain, exact=True), op="logits", dtype="f32")
+
+
+def test_an_override_for_no_matrix_is_refused(tmp_path):
+    coded, _ = write_pair(tmp_path, 4, 64)
+    edit(coded, {"bits": 4, "group_size": 64, "model.layers.9.mlp.up_proj": {"bits": 8}})
+    with pytest.raises(UnsupportedError, match="groups of None"):
+        logits(coded)
+    other = {"bits": 8, "group_size": 64}
+    edit(coded, {"bits": 4, "group_size": 64, "model.layers.9.mlp.up_proj": other})
+    with pytest.raises(WeightError, match=r"1 quantization overrides for no matrix: .*layers\.9"):
+        logits(coded)
+
+
+@pytest.mark.parametrize(
+    "setting,text",
+    [
+        ({"bits": 3, "group_size": 64}, "3 bits in groups of 64, need 4 or 8"),
+        ({"bits": 4, "group_size": 64, "mode": "mxfp4"}, "mode: got 'mxfp4'"),
+        ({"bits": 8, "group_size": 64}, r"got codes .*need .* for 8 bits"),
+        ({"bits": 4, "group_size": 32}, "scales f16"),
+    ],
+)
+def test_a_config_that_does_not_fit_the_codes_is_refused(setting, text, tmp_path):
+    coded, _ = write_pair(tmp_path, 4, 64)
+    edit(coded, setting)
+    with pytest.raises((UnsupportedError, WeightError), match=text):
+        logits(coded)
+
+
+@pytest.mark.parametrize("part", ["scales", "biases"])
+def test_missing_parts_are_named(part, tmp_path):
+    coded, _ = write_pair(tmp_path, 4, 64)
+    tensors = load_file(coded / "model.safetensors")
+    del tensors[f"{ODD}.{part}"]
+    save_file(tensors, coded / "model.safetensors")
+    with pytest.raises(WeightError, match=rf"1 wrong: {ODD}.weight: its {part} are missing"):
+        logits(coded)
+
+
+def edit(path, quantization):
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "quantization": quantization}))
