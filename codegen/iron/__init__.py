@@ -1,4 +1,4 @@
-"""Iron, the kernel language: one Python function, emitted as Metal, CUDA and CPU code at build time."""
+"""Iron, the kernel language: a Python function becomes Metal, CUDA and CPU code at build time."""
 
 from .errors import IronError
 from .lang import (
@@ -52,8 +52,9 @@ from .lang import (
 )  # fmt: skip
 
 __all__ = [
-    "WARP", "Const", "In", "InOut", "IronError", "K", "Out", "T", "W", "array", "barrier", "bf16", "bitcast", "ceil",
-    "cos", "dim", "dot_u8i8", "exp", "f16", "f32", "floor", "fma", "group", "i8", "i16", "i32", "inline", "kernel",
-    "lane", "lanes", "log", "mulhi", "num_warps", "prefetch", "rint", "rsqrt", "select", "shared", "sin", "sqrt", "step", "tanh",
+    "WARP", "Const", "In", "InOut", "IronError", "K", "Out", "T", "W", "array", "barrier",
+    "bf16", "bitcast", "ceil", "cos", "dim", "dot_u8i8", "exp", "f16", "f32", "floor", "fma",
+    "group", "i8", "i16", "i32", "inline", "kernel", "lane", "lanes", "log", "mulhi",
+    "num_warps", "prefetch", "rint", "rsqrt", "select", "shared", "sin", "sqrt", "step", "tanh",
     "u8", "u16", "u32", "unroll", "warp", "warps",
 ]  # fmt: skip

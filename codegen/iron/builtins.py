@@ -1,4 +1,4 @@
-"""What the calls of the kernel language mean: each takes the parser, the call and its arguments."""
+"""What the calls of the kernel language mean: each takes the parser, the call, its arguments."""
 
 from __future__ import annotations
 
@@ -12,20 +12,32 @@ from .lang import DType
 if TYPE_CHECKING:
     from .parse import Parser
 
-GROUP_CALLS = {
-    "group.sum": "group_sum", "group.max": "group_max", "group.min": "group_min",
-    "group.across_warps_sum": "across_warps_sum",
-    "warp.sum": "warp_sum", "warp.max": "warp_max", "warp.min": "warp_min", "warp.scan_sum": "warp_scan_sum",
-    "warp.read": "warp_read", "warp.id": "warp_id", "lane": "lane", "num_warps": "num_warps",
+# Calls whose arguments are all values: name -> (op, number of arguments).
+PLAIN = {
+    "group.sum": ("group_sum", 1), "group.max": ("group_max", 1), "group.min": ("group_min", 1),
+    "group.across_warps_sum": ("across_warps_sum", 1), "warp.sum": ("warp_sum", 1),
+    "warp.max": ("warp_max", 1), "warp.min": ("warp_min", 1), "warp.scan_sum": ("warp_scan_sum", 1),
+    "warp.read": ("warp_read", 2), "warp.id": ("warp_id", 0), "lane": ("lane", 0),
+    "num_warps": ("num_warps", 0), "select": ("select", 3), "fma": ("fma", 3),
+    "mulhi": ("mulhi", 2),
+} | {
+    name: (name, 1)
+    for name in (
+        "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint", "abs",
+    )
 }  # fmt: skip
 
 
 def _group_id(p: Parser, node: ast.Call, args: list[Any]) -> Value:
-    return p.emit("group_id", node=node, axis=int(args[0]) if args else 0)
+    axis = args[0] if args else 0
+    if axis not in (0, 1, 2):
+        raise p.fail(node, f"group.id({axis})", "axes of the grid: 0, 1, 2")
+    return p.emit("group_id", node=node, axis=axis)
 
 
 def _dim(p: Parser, node: ast.Call, args: list[Any]) -> Value:
-    if args[0] not in p.func.dims:
+    if len(args) != 1 or args[0] not in p.func.dims:
+        args = args or [None]
         raise p.fail(node, f"no dim is named {args[0]!r}", "dims: " + ", ".join(p.func.dims))
     return p.emit("dim", node=node, name=args[0])
 
@@ -33,9 +45,11 @@ def _dim(p: Parser, node: ast.Call, args: list[Any]) -> Value:
 def _array(p: Parser, node: ast.Call, args: list[Any]) -> Any:
     from .parse import Array
 
-    dtype, count = args[0], args[1]
-    if not isinstance(dtype, DType) or not isinstance(count, int):
-        raise p.fail(node, "array(dtype, n) needs a dtype and a number known at build time")
+    match args:
+        case [DType() as dtype, int() as count]:
+            pass
+        case _:
+            raise p.fail(node, "array(dtype, n) needs a dtype and a number known at build time")
     zero = p.emit("cast", p.value(0, node), node=node, to=dtype.name)
     return Array([zero] * count)
 
@@ -43,9 +57,11 @@ def _array(p: Parser, node: ast.Call, args: list[Any]) -> Any:
 def _shared(p: Parser, node: ast.Call, args: list[Any]) -> Any:
     from .parse import SharedRef
 
-    dtype, shape = args[0], args[1:]
-    if not isinstance(dtype, DType) or not all(isinstance(n, int) for n in shape):
-        raise p.fail(node, "shared(dtype, n…) needs a dtype and sizes known at build time")
+    match args:
+        case [DType() as dtype, int(), *shape] if all(isinstance(n, int) for n in shape):
+            shape = args[1:]
+        case _:
+            raise p.fail(node, "shared(dtype, n…) needs a dtype and sizes known at build time")
     s = ir.Shared(f"shared{len(p.func.shared)}", dtype.name, tuple(shape))
     p.func.shared.append(s)
     return SharedRef(s)
@@ -57,25 +73,37 @@ def _barrier(p: Parser, node: ast.Call, args: list[Any]) -> None:
 
 def _prefetch(p: Parser, node: ast.Call, args: list[Any]) -> None:
     """prefetch(tensor, i…): the element will be read soon; it may lie outside the tensor."""
-    param = args[0].param
+    param = getattr(args[0], "param", None) if args else None
+    if param is None:
+        raise p.fail(node, "prefetch(tensor, i…) needs a tensor parameter and its indices")
     p.check_rank(node, param.name, len(param.shape), args[1:])
     p.emit_op("prefetch", [p.value(a, node) for a in args[1:]], 0, node, param=param.name)
 
 
 def _dot_u8i8(p: Parser, node: ast.Call, args: list[Any]) -> Value:
-    codes, x, bits = args
-    if len(codes) != len(x) or not isinstance(bits, int):
-        raise p.fail(node, f"dot_u8i8(codes, x, bits): {len(codes)} code words against {len(x)}")
+    match args:
+        case [list() as codes, list() as x, int() as bits] if len(codes) == len(x):
+            pass
+        case _:
+            raise p.fail(
+                node,
+                "dot_u8i8(codes, x, bits) needs two register arrays of one length and a number",
+            )
     words = [p.value(v, node) for v in [*codes, *x]]
     return p.emit("dot_u8i8", *words, node=node, bits=bits)
 
 
 def _bitcast(p: Parser, node: ast.Call, args: list[Any]) -> Value:
-    return p.emit("bitcast", p.value(args[1], node), node=node, to=args[0].name)
+    match args:
+        case [DType(name), x]:
+            return p.emit("bitcast", p.value(x, node), node=node, to=name)
+    raise p.fail(node, "bitcast(dtype, x) needs a dtype and a value")
 
 
-def _plain(kind: str) -> Any:
+def _plain(name: str, kind: str, count: int) -> Any:
     def build(p: Parser, node: ast.Call, args: list[Any]) -> Value:
+        if len(args) != count:
+            raise p.fail(node, f"{name} takes {count} arguments, got {len(args)}")
         return p.emit(kind, *(p.value(a, node) for a in args), node=node)
 
     return build
@@ -85,6 +113,8 @@ def _fold(kind: str, python: Any) -> Any:
     """min and max: numbers stay numbers; more than two arguments fold from the left."""
 
     def build(p: Parser, node: ast.Call, args: list[Any]) -> Any:
+        if len(args) < 2:
+            raise p.fail(node, f"{kind} takes two or more arguments, got {len(args)}")
         if not any(isinstance(a, Value) for a in args):
             return python(args)
         result = args[0]
@@ -95,24 +125,8 @@ def _fold(kind: str, python: Any) -> Any:
     return build
 
 
-BUILTIN_CALLS: dict[str, Any] = {
+CALLS: dict[str, Any] = {
     "group.id": _group_id, "dim": _dim, "array": _array, "shared": _shared, "barrier": _barrier,
-    "dot_u8i8": _dot_u8i8, "prefetch": _prefetch, "bitcast": _bitcast, "select": _plain("select"), "fma": _plain("fma"),
-    "mulhi": _plain("mulhi"), "min": _fold("min", min), "max": _fold("max", max),
-}  # fmt: skip
-BUILTIN_CALLS |= {
-    name: _plain(name)
-    for name in (
-        "exp",
-        "log",
-        "sqrt",
-        "rsqrt",
-        "sin",
-        "cos",
-        "tanh",
-        "floor",
-        "ceil",
-        "rint",
-        "abs",
-    )
-}
+    "dot_u8i8": _dot_u8i8, "prefetch": _prefetch, "bitcast": _bitcast, "min": _fold("min", min),
+    "max": _fold("max", max),
+} | {name: _plain(name, kind, count) for name, (kind, count) in PLAIN.items()}  # fmt: skip

@@ -1,10 +1,11 @@
 """Integer expressions over dims: shapes, grids, constraints, bytes and flops.
 
-Written as strings in Python syntax. One expression is folded per instance (statics become numbers), then printed as
-JSON text, as C, or as postfix code for the native manifest.
+Written as strings in Python syntax. One expression is folded per instance (statics become numbers),
+then printed as JSON text, as C, or as postfix code for the native manifest.
 """
 
 import ast
+import operator
 from dataclasses import dataclass
 
 OPS = {
@@ -12,6 +13,14 @@ OPS = {
     ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
 }  # fmt: skip
 CALLS = ("ceildiv", "min", "max")
+# The meaning of every operator on integers; division floors, as in Python.
+MEANING = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "%": operator.mod, "ceildiv": lambda a, b: -(-a // b), "min": min, "max": max,
+    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le,
+    ">": operator.gt, ">=": operator.ge,
+    "and": lambda a, b: bool(a) and bool(b), "or": lambda a, b: bool(a) or bool(b),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,31 +71,9 @@ def _build(node: ast.expr, statics: dict[str, int]) -> Expr:
     raise ValueError(f"not a shape expression: {ast.unparse(node)}")
 
 
-def apply(op: str, a: int, b: int) -> int:
-    """The meaning of every operator; floor division as in Python."""
-    match op:
-        case "+": return a + b  # fmt: skip
-        case "-": return a - b  # fmt: skip
-        case "*": return a * b  # fmt: skip
-        case "//": return a // b  # fmt: skip
-        case "%": return a % b  # fmt: skip
-        case "ceildiv": return -(-a // b)  # fmt: skip
-        case "min": return min(a, b)  # fmt: skip
-        case "max": return max(a, b)  # fmt: skip
-        case "==": return int(a == b)  # fmt: skip
-        case "!=": return int(a != b)  # fmt: skip
-        case "<": return int(a < b)  # fmt: skip
-        case "<=": return int(a <= b)  # fmt: skip
-        case ">": return int(a > b)  # fmt: skip
-        case ">=": return int(a >= b)  # fmt: skip
-        case "and": return int(bool(a) and bool(b))  # fmt: skip
-        case "or": return int(bool(a) or bool(b))  # fmt: skip
-    raise ValueError(f"unknown operator {op}")
-
-
 def fold(op: str, a: Expr, b: Expr) -> Expr:
     if a.op == "int" and b.op == "int":
-        return integer(apply(op, a.args[0], b.args[0]))
+        return integer(MEANING[op](a.args[0], b.args[0]))
     if op == "*" and integer(1) in (a, b):
         return b if a == integer(1) else a
     if op in ("//", "ceildiv") and b == integer(1):
@@ -102,7 +89,7 @@ def evaluate(expr: Expr, values: dict[str, int]) -> int:
     if expr.op == "name":
         return values[expr.args[0]]
     a, b = (evaluate(x, values) for x in expr.args)
-    return apply(expr.op, a, b)
+    return int(MEANING[expr.op](a, b))
 
 
 def text(expr: Expr) -> str:

@@ -1,44 +1,53 @@
 """The typed SSA form that every pass reads and writes.
 
-A `Func` holds one block. A block is a list of ops; control flow is structured: `for` and `if` ops own blocks that end
-in `yield`. Loop-carried values are block parameters, so every value is assigned exactly once.
+A `Func` holds one block. A block is a list of ops; control flow is structured: `for` and `if` ops
+own blocks that end in `yield`. Loop-carried values are block parameters, so every value is assigned
+exactly once.
 
 Ops (args -> results; attributes in braces):
 
-    const {value}                      a number; its type comes from TypeCheck
-    dim {name}, arg {name}             a named dim (u32), a Const parameter
-    step {field}                       a field of the step block
-    step_store {field} (v)             writes a field of the step block; one lane's value, the same in all lanes
-    group_id {axis}, lane, warp_id     u32; lane counts inside a warp, warp_id inside a group
-    warp_width, num_warps              u32; known per target after ConstFold
-    add sub mul div mod min max        same type on both sides; div floors on integers
-    and or xor shl shr                 integers; shr keeps the sign of i32
-    eq ne lt le gt ge                  -> bool
-    land lor lnot                      bool
+    const {value}                  a number; its type comes from TypeCheck
+    dim {name}, arg {name}         a named dim (u32), a Const parameter
+    step {field}                   a field of the step block
+    step_store {field} (v)         writes a field of the step block; v is the same in all lanes
+    group_id {axis}, lane, warp_id u32; lane counts inside a warp, warp_id inside a group
+    warp_width, num_warps          u32; known per target after ConstFold
+    add sub mul div mod min max    same type on both sides; div floors on integers
+    and or xor shl shr             integers; shr keeps the sign of i32
+    eq ne lt le gt ge              -> bool
+    land lor lnot                  bool
     neg abs sqrt rsqrt exp log sin cos tanh floor ceil rint
-    fma (a, b, c)                      a*b + c, rounded once
-    mulhi (a, b)                       upper half of the 64-bit product of two u32
-    cast {to}, bitcast {to}            value conversion (round to nearest even; float to int truncates), bits kept
+    fma (a, b, c)                  a*b + c, rounded once
+    mulhi (a, b)                   upper half of the 64-bit product of two u32
+    cast {to}                      converts: to nearest even; float to integer truncates, saturates
+    bitcast {to}                   keeps the 32 bits
     select (c, a, b)
-    load {param} (i…), store {param} (i…, value)          one element of a tensor parameter
-    prefetch {param} (i…)              a hint, only for CPUs; the place need not exist
-    shared_load {name} (i…), shared_store {name} (i…, v)  group memory, declared in Func.shared
-    warp_sum warp_max warp_min (x)     over the lanes of a warp -> same value in every lane
-    warp_scan_sum (x)                  inclusive prefix sum over the lanes of a warp
-    warp_read (x, lane)                the value another lane holds; `lane` is the same for all lanes
-    group_sum group_max group_min (x)  over all lanes of the group
-    across_warps_sum (x)               lane by lane over the warps of the group
-    barrier                            orders memory among the lanes of a group; so do group_* and across_warps_sum
-    dot_u8i8 {bits} (c…, x…) -> i32    sum over words of four products: unsigned codes below 2**bits times signed bytes
-    dp4a (acc, c, x) -> i32            acc plus four products: unsigned bytes of c times signed bytes of x; wraps
-    for {kind} (start, stop, step, init…) [iv, carried…] -> carried…    kind: range | lanes | warps
-                                       (lanes: of the group; inside a warps loop, of the warp)
+    load {param} (i…)              one element of a tensor parameter
+    store {param} (i…, v)
+    prefetch {param} (i…)          a hint, only for CPUs; the place need not exist
+    shared_load {name} (i…)        group memory, declared in Func.shared
+    shared_store {name} (i…, v)
+    warp_sum warp_max warp_min (x) over the lanes of a warp -> the same value in every lane
+    warp_scan_sum (x)              inclusive prefix sum over the lanes of a warp
+    warp_read (x, lane)            the value another lane holds; `lane` is the same for all lanes
+    group_sum group_max group_min  over all lanes of the group
+    across_warps_sum (x)           lane by lane over the warps of the group
+    barrier                        orders memory among the lanes of a group, as do group_sum,
+                                   group_max, group_min and across_warps_sum
+    dot_u8i8 {bits} (c…, x…)       -> i32, the sum over words of four products: unsigned codes
+                                   below 2**bits times signed bytes
+    dp4a (acc, c, x)               -> i32, acc plus four products of unsigned bytes of c and signed
+                                   bytes of x; wraps
+    for {kind} (start, stop, step, init…) [iv, carried…] -> carried…
+                                   kind: range | lanes (of the group; inside a warps loop, of the
+                                   warp) | warps
     if (cond) [then] [else] -> values
-    return_if (cond)                   ends the group; cond is the same for all lanes; top level only
+    return_if (cond)               ends the group; cond is the same for all lanes; top level only
     yield (values…)
 
-bf16, f16, i8, u8, i16 and u16 are storage types: a value of such a type is exactly representable in it, arithmetic
-on them rounds after every operation.
+bf16, f16, i8, u8, i16 and u16 are storage types: a value of such a type is exactly representable
+in it, arithmetic on them rounds after every operation. `verify.py` holds the types and places that
+each op allows.
 """
 
 from __future__ import annotations
@@ -48,12 +57,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import Loc
-from .exprs import Expr
+from .exprs import Expr, text
 
 
 @dataclass(eq=False)
 class Value:
-    """One SSA value. `uniform` and `stride` are set by Vectorize: stride is the lane-to-lane step, None if irregular."""
+    """One SSA value; Vectorize sets `uniform` and `stride`: from lane to lane, None if irregular."""
 
     type: str | None = None
     name: str = ""
@@ -63,6 +72,8 @@ class Value:
 
 @dataclass(eq=False)
 class Op:
+    """One operation: what the list above says of its kind."""
+
     kind: str
     args: list[Value] = field(default_factory=list)
     attrs: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +88,8 @@ class Op:
 
 @dataclass(eq=False)
 class Block:
+    """Ops in order, the last one a yield; params are what the owner hands in at every entry."""
+
     params: list[Value] = field(default_factory=list)
     ops: list[Op] = field(default_factory=list)
 
@@ -99,12 +112,16 @@ class Param:
 
 @dataclass(frozen=True)
 class ConstParam:
+    """A scalar that is fixed when the program is recorded."""
+
     name: str
     dtype: str
 
 
 @dataclass(frozen=True)
 class Shared:
+    """Group memory; shape outer to inner."""
+
     name: str
     dtype: str
     shape: tuple[int, ...]
@@ -183,16 +200,19 @@ def show(func: Func) -> str:
         pad = "  " * depth
         for op in block.ops:
             left = ", ".join(sig(r) for r in op.results)
-            attrs = " ".join(f"{k}={v}" for k, v in op.attrs.items())
-            text = f"{op.kind}" + (f" {{{attrs}}}" if attrs else "")
-            text += (" " + ", ".join(ref(a) for a in op.args)) if op.args else ""
-            yield pad + (f"{left} = " if left else "") + text
+            attrs = " ".join(
+                f"{k}={ref(v) if isinstance(v, Value) else v}" for k, v in op.attrs.items()
+            )
+            line = op.kind + (f" {{{attrs}}}" if attrs else "")
+            line += (" " + ", ".join(ref(a) for a in op.args)) if op.args else ""
+            yield pad + (f"{left} = " if left else "") + line
             for inner in op.blocks:
                 yield pad + "  [" + ", ".join(sig(p) for p in inner.params) + "]"
                 yield from lines(inner, depth + 2)
 
     head = [f"func {func.symbol} group={func.group}"]
-    head += [f"  {p.kind} {p.name}: {p.dtype}{[s.args[0] if s.op in ('int', 'name') else '…' for s in p.shape]}"
-             for p in func.params]  # fmt: skip
+    for p in func.params:
+        shape = ", ".join(text(s) for s in p.shape)
+        head.append(f"  {p.kind} {p.name}: {p.dtype}[{shape}]")
     head += [f"  shared {s.name}: {s.dtype}{list(s.shape)}" for s in func.shared]
     return "\n".join(head + list(lines(func.body, 1))) + "\n"

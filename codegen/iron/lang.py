@@ -1,4 +1,7 @@
-"""The words of the kernel language. Inside a kernel the compiler reads them; outside they only carry information."""
+"""The words of the kernel language.
+
+Inside a kernel the compiler reads them; outside they only carry information.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Builtin:
 
 @dataclass(frozen=True)
 class Tensor:
-    """What `In[T, "rows", "n"]` means: kind in|out|inout, a dtype or type variable, shape expressions."""
+    """What `In[T, "rows", "n"]` means: kind in|out|inout, a dtype or type variable, a shape."""
 
     kind: str
     dtype: DType | TypeVar
@@ -80,13 +83,15 @@ T, W, K = TypeVar("T"), TypeVar("W"), TypeVar("K")
 f32, f16, bf16, i8, u8, i16, u16, i32, u32 = (DType(n) for n in DTYPES)
 
 group, warp, step = Builtin("group"), Builtin("warp"), Builtin("step")
-BUILTINS = (
-    "lanes", "warps", "unroll", "dim", "lane", "array", "shared", "barrier", "dot_u8i8", "select", "fma", "mulhi",
-    "bitcast", "exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint", "WARP", "num_warps", "prefetch",
-)  # fmt: skip
-(lanes, warps, unroll, dim, lane, array, shared, barrier, dot_u8i8, select, fma, mulhi,
- bitcast, exp, log, sqrt, rsqrt, sin, cos, tanh, floor, ceil, rint, WARP, num_warps, prefetch) = (
-    Builtin(n) for n in BUILTINS)  # fmt: skip
+lanes, warps, unroll = Builtin("lanes"), Builtin("warps"), Builtin("unroll")
+dim, lane, num_warps, WARP = (Builtin(n) for n in ("dim", "lane", "num_warps", "WARP"))
+array, shared, barrier = Builtin("array"), Builtin("shared"), Builtin("barrier")
+dot_u8i8, prefetch, bitcast = Builtin("dot_u8i8"), Builtin("prefetch"), Builtin("bitcast")
+select, fma, mulhi = Builtin("select"), Builtin("fma"), Builtin("mulhi")
+exp, log, sqrt, rsqrt, sin, cos, tanh, floor, ceil, rint = (
+    Builtin(n)
+    for n in ("exp", "log", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor", "ceil", "rint")
+)
 
 
 @dataclass
@@ -193,5 +198,8 @@ def kernel(
 
 
 def inline(fn: Callable) -> Inline:
-    """Mark a function for expansion at every call: its parameters are values, its last statement may return one."""
+    """Mark a function for expansion at every call.
+
+    Its parameters are what the caller passes, its last statement may return a value.
+    """
     return Inline(fn)

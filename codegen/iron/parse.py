@@ -1,6 +1,7 @@
 """Python source to IR: one instance of a kernel at a time, with its types and statics chosen.
 
-Python numbers stay numbers as long as they can (so `unroll` and statics cost nothing); everything else becomes ops.
+Python numbers stay numbers as long as they can (so `unroll` and statics cost nothing); everything
+else becomes ops.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import exprs, ir
-from .builtins import BUILTIN_CALLS, GROUP_CALLS
+from .builtins import CALLS
 from .errors import IronError, Loc
 from .ir import Block, Func, Op, Value
 from .lang import Builtin, DType, Inline, Kernel, TypeVar
@@ -20,8 +21,9 @@ from .names import DTYPES, symbol
 from .step_block import FIELDS
 
 BINARY = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "div", ast.Mod: "mod",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "shr",
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "div",
+    ast.Mod: "mod", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl",
+    ast.RShift: "shr",
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
 }  # fmt: skip
 
@@ -203,8 +205,11 @@ class Parser:
             case ast.Pass():
                 return
             case _:
-                raise self.fail(node, f"{type(node).__name__.lower()} is not part of the kernel language",
-                                "use for, if, assignments and expressions")  # fmt: skip
+                raise self.fail(
+                    node,
+                    f"{type(node).__name__.lower()} is not part of the kernel language",
+                    "use for, if, assignments and expressions",
+                )
 
     def assign(self, target: ast.expr, x: Any) -> None:
         match target:
@@ -277,7 +282,17 @@ class Parser:
         if name not in ("range", "lanes", "warps", "unroll") or call.keywords:
             raise self.fail(node.iter, "cannot loop over this", "use range, lanes, warps or unroll")
         bounds = [self.expression(a) for a in call.args]
+        if not 1 <= len(bounds) <= (2 if name == "lanes" else 3):
+            raise self.fail(
+                node.iter,
+                f"{name} of {len(bounds)} bounds",
+                "write lanes(stop) or lanes(start, stop); compute a strided index inside"
+                if name == "lanes"
+                else "write (stop), (start, stop) or (start, stop, step)",
+            )
         start, stop, stride = _bounds(bounds)
+        if isinstance(stride, int) and stride <= 0:
+            raise self.fail(node.iter, f"a step of {stride}", "count up and compute the index")
         if name == "unroll":
             if not all(isinstance(b, int) for b in (start, stop, stride)):
                 raise self.fail(
@@ -448,17 +463,18 @@ class Parser:
         if name in scope:
             x = scope[name]
             if isinstance(x, TypeVar):
+                if x.name not in self.types:
+                    raise self.fail(
+                        node, f"type variable {x.name} has no values", "list them in types="
+                    )
                 return DType(self.types[x.name])
             if isinstance(x, Builtin) and x.name == "WARP":
                 return self.emit("warp_width", node=node)
             return x
-        if name in ("range", "min", "max", "abs", "bool"):
-            return {
-                "range": range,
-                "min": Builtin("min"),
-                "max": Builtin("max"),
-                "abs": Builtin("abs"),
-            }.get(name)
+        if name in ("min", "max", "abs"):
+            return Builtin(name)
+        if name == "range":
+            return range
         known = sorted(set(self.env) | set(self.statics))
         raise self.fail(node, f"unknown name {name}", "known here: " + ", ".join(known))
 
@@ -480,7 +496,10 @@ class Parser:
                 node, f"operator {type(op).__name__} is not part of the kernel language"
             )
         if not isinstance(a, Value) and not isinstance(b, Value):
-            return _python(op, a, b)
+            try:
+                return _python(op, a, b)
+            except (TypeError, ValueError, ZeroDivisionError) as error:
+                raise self.fail(node, f"cannot be computed: {error}") from None
         if isinstance(op, ast.Pow):
             raise self.fail(
                 node, "** is only for numbers known at build time", "multiply, or use exp and log"
@@ -542,6 +561,8 @@ class Parser:
         args = [self.expression(a) for a in node.args]
         match fn:
             case DType(name):
+                if len(args) != 1:
+                    raise self.fail(node, f"{name}(x) takes one value, got {len(args)}")
                 return self.emit("cast", self.value(args[0], node), node=node, to=name)
             case Inline(f):
                 names = f.__code__.co_varnames[: f.__code__.co_argcount]
@@ -553,11 +574,10 @@ class Parser:
                 result = self.statements(self.frame.tree.body)
                 self.frames.pop()
                 return result
-            case Builtin(name) if name in BUILTIN_CALLS:
-                return BUILTIN_CALLS[name](self, node, args)
-            case Builtin(name) if name in GROUP_CALLS:
-                return self.emit(GROUP_CALLS[name], *(self.value(a, node) for a in args), node=node)
-        raise self.fail(node, f"{ast.unparse(node.func)} cannot be called in a kernel")
+            case Builtin(name) if name in CALLS:
+                return CALLS[name](self, node, args)
+        hint = "mark it @inline" if inspect.isfunction(fn) else ""
+        raise self.fail(node, f"{ast.unparse(node.func)} cannot be called in a kernel", hint)
 
 
 @dataclass(frozen=True)

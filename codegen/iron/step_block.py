@@ -1,6 +1,7 @@
 """The step block: every value that changes per token, by name, in words of 32 bits.
 
-Kernels read a field as `step.NAME`; the host writes the same words. The header is followed by the step's token ids.
+Kernels read a field as `step.NAME`; the host writes the same words. The header is followed by the
+token ids of the step.
 """
 
 HEADER_WORDS = 64

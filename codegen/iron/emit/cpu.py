@@ -1,7 +1,8 @@
 """CPU C++: one function per instance, over the vector types of csrc/cpu/simd.h.
 
-A uniform value is a C++ scalar, a lane-wise one a vector of W lanes. A value with a known stride is kept as the scalar
-of lane 0 and becomes a vector only where one is needed. f16 and bf16 live in f32 registers, rounded after every op.
+A uniform value is a C++ scalar, a lane-wise one a vector of W lanes. A value with a known stride is
+kept as the scalar of lane 0 and becomes a vector only where one is needed. f16 and bf16 live in f32
+registers, rounded after every op.
 """
 
 from __future__ import annotations
@@ -11,15 +12,23 @@ from ..exprs import c_code
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
 from ..step_block import FIELDS
 
-SCALAR = {"f32": "float", "f16": "float", "bf16": "float", "i32": "int32_t", "u32": "uint32_t", "bool": "bool",
-          "i8": "int32_t", "i16": "int32_t", "u8": "uint32_t", "u16": "uint32_t"}  # fmt: skip
-VECTOR = {"f32": "vf", "f16": "vf", "bf16": "vf", "i32": "vi", "u32": "vu", "bool": "vm",
-          "i8": "vi", "i16": "vi", "u8": "vu", "u16": "vu"}  # fmt: skip
-STORAGE = {"f32": "float", "f16": "f16", "bf16": "bf16", "i8": "int8_t", "u8": "uint8_t", "i16": "int16_t",
-           "u16": "uint16_t", "i32": "int32_t", "u32": "uint32_t"}  # fmt: skip
-INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^",
-         "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-         "land": "&", "lor": "|"}  # fmt: skip
+SCALAR = {
+    "f32": "float", "f16": "float", "bf16": "float", "i32": "int32_t", "u32": "uint32_t",
+    "i8": "int32_t", "i16": "int32_t", "u8": "uint32_t", "u16": "uint32_t", "bool": "bool",
+}  # fmt: skip
+VECTOR = {
+    "f32": "vf", "f16": "vf", "bf16": "vf", "i32": "vi", "u32": "vu",
+    "i8": "vi", "i16": "vi", "u8": "vu", "u16": "vu", "bool": "vm",
+}  # fmt: skip
+STORAGE = {
+    "f32": "float", "f16": "f16", "bf16": "bf16", "i32": "int32_t", "u32": "uint32_t",
+    "i8": "int8_t", "i16": "int16_t", "u8": "uint8_t", "u16": "uint16_t",
+}  # fmt: skip
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "and": "&", "or": "|", "xor": "^",
+    "shl": "<<", "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "land": "&", "lor": "|",
+}  # fmt: skip
 HALF = ("f16", "bf16")
 
 
@@ -56,8 +65,9 @@ class _Writer:
         self.line(f"void {f.symbol}(const KernelArgs& args, uint32_t begin, uint32_t end) {{", 0)
         for i, p in enumerate(f.params):
             const = "const " if p.kind == "in" else ""
-            self.line(f"{const}{STORAGE[p.dtype]}* __restrict const p_{p.name} = "
-                      f"static_cast<{const}{STORAGE[p.dtype]}*>(args.buffers[{i}]);")  # fmt: skip
+            kind = f"{const}{STORAGE[p.dtype]}*"
+            cast = f"static_cast<{kind}>(args.buffers[{i}])"
+            self.line(f"{kind} __restrict const p_{p.name} = {cast};")
         if f.uses_step:
             self.line(
                 f"uint32_t* const p_step = static_cast<uint32_t*>(args.buffers[{len(f.params)}]);"
@@ -75,8 +85,13 @@ class _Writer:
                 self.line(f"[[maybe_unused]] const size_t s_{p.name}{axis} = {code};")
         self.line("for (uint32_t g = begin; g < end; ++g) {")
         self.depth += 1
-        self.line("[[maybe_unused]] const uint32_t g_0 = g % args.grid[0], "
-                  "g_1 = g / args.grid[0] % args.grid[1], g_2 = g / args.grid[0] / args.grid[1];")  # fmt: skip
+        ids = (
+            "g % args.grid[0]",
+            "g / args.grid[0] % args.grid[1]",
+            "g / args.grid[0] / args.grid[1]",
+        )
+        parts = ", ".join(f"g_{axis} = {code}" for axis, code in enumerate(ids))
+        self.line(f"[[maybe_unused]] const uint32_t {parts};")
         for s in f.shared:
             count = 1
             for n in s.shape:
@@ -295,9 +310,7 @@ class _Writer:
         mask = self.combined_mask(op)
         if op.result.uniform:
             code = f"load1({pointer})"
-            if (
-                "mask" in op.attrs
-            ):  # the branch may not be taken by any lane, and the address then is arbitrary
+            if "mask" in op.attrs:  # if no lane takes the branch, the address is arbitrary
                 code = f"any_({self.vector(op.attrs['mask'])}) ? {code} : 0"
         elif offsets is None:
             code = f"load({pointer}{', ' + mask if mask else ''})"
@@ -319,9 +332,6 @@ class _Writer:
         pointer, offsets, dtype = self.place(op, index)
         mask = self.combined_mask(op)
         if offsets is None and index[-1].uniform:
-            if not v.uniform:
-                raise IronError("all lanes store different values to one place", op.loc,
-                                "reduce the value first, or index by lane")  # fmt: skip
             guard = f"if (any_({mask})) " if mask else ""
             self.line(f"{guard}store1({pointer}, {self.scalar(v)});")
         elif offsets is None:

@@ -1,4 +1,4 @@
-"""The compiler's passes, in order. Each takes a Func, changes it in place, and leaves it legal for `verify`."""
+"""The passes in order: each changes a Func in place and leaves it legal for `verify`."""
 
 from ..ir import Func
 from ..verify import verify
@@ -19,7 +19,7 @@ def lower(func: Func, target: str, until: str = "Vectorize") -> Func:
     """Run the pipeline up to and including `until`, checking legality after every pass."""
     for name, run in PIPELINE.items():
         run(func, target)
-        verify(func, name)
+        verify(func, name, target)
         if name == until:
             break
     return func

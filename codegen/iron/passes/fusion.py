@@ -1,6 +1,8 @@
 """Fusion of ops: a float product that only feeds a sum becomes one fused multiply-add.
 
-Fusion of kernels is not done here: fused kernels are written as kernels, so they can be seen and profiled.
+Done here and not by the C++ compilers, which may not contract, so that all targets and the
+interpreter round alike. Kernels are not fused here: a fused kernel is written as a kernel, so that
+it can be seen and profiled.
 """
 
 from ..ir import Func, Op

@@ -51,7 +51,9 @@ def _drop_carried(op: Op, used: dict[Value, int]) -> bool:
     """A carried value that is neither read in the loop nor after it is no carried value."""
     body = op.blocks[0]
     end = body.ops[-1]
-    dead = [i for i, r in enumerate(op.results) if not used.get(r) and not used.get(body.params[1 + i])]
+    dead = [
+        i for i, r in enumerate(op.results) if not used.get(r) and not used.get(body.params[1 + i])
+    ]
     for i in reversed(dead):
         del op.results[i], op.args[3 + i], body.params[1 + i], end.args[i]
     return bool(dead)

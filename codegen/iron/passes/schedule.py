@@ -1,8 +1,9 @@
 """Schedule: map the group onto the target.
 
-A CPU runs a group as one warp: loops over warps become plain loops, group reductions warp reductions, and barriers
-vanish. A GPU group of 32 lanes is one warp as well; larger groups stay as they are.
-A group reduction orders memory and a warp reduction does not, so that a barrier is left in its place.
+A CPU runs a group as one warp: loops over warps become plain loops, group reductions warp
+reductions, and barriers vanish. A GPU group of 32 lanes is one warp as well; larger groups stay as
+they are. A group reduction orders memory and a warp reduction does not, so a barrier is left in its
+place.
 """
 
 from ..ir import GROUP_REDUCE, Func, Op, Value

@@ -1,7 +1,8 @@
 """TypeCheck: give every value a type and make every conversion explicit.
 
-Literals take the type of the other operand. Integers meet floats as floats, f16 and bf16 meet f32 as f32; i32 never
-meets u32 silently. Loads of i8/i16 give i32 and of u8/u16 give u32: small integers exist only in memory.
+Literals take the type of the other operand. Integers meet floats as floats, f16 and bf16 meet f32
+as f32; i32 never meets u32 silently, since division and comparison then depend on the language.
+Loads of i8 and i16 give i32, of u8 and u16 u32: small integers exist only in memory.
 """
 
 from ..errors import IronError
@@ -234,8 +235,12 @@ class _Checker:
         end = body.ops[-1]
         for i, p in enumerate(body.params[1:]):
             if end.args[i].type not in (None, p.type):
-                raise self.fail(op, f"{p.name or 'a variable'} is {p.type} before the loop and "
-                                f"{end.args[i].type} after it", f"start it as {end.args[i].type}(…)")  # fmt: skip
+                name, now = p.name or "a variable", end.args[i].type
+                raise self.fail(
+                    op,
+                    f"{name} is {p.type} before the loop and {now} after it",
+                    f"start it as {now}(…)",
+                )
             self.coerce(end, i, p.type)  # type: ignore[arg-type]
         for r, p in zip(op.results, body.params[1:], strict=True):
             r.type = p.type
@@ -248,8 +253,11 @@ class _Checker:
         for i, r in enumerate(op.results):
             known = {e.args[i].type for e in ends} - {None}
             if len(known) > 1:
-                raise self.fail(op, f"{r.name or 'a variable'} is {' or '.join(sorted(known))} after the if",
-                                "convert it in one branch")  # fmt: skip
+                raise self.fail(
+                    op,
+                    f"{r.name or 'a variable'} is {' or '.join(sorted(known))} after the if",
+                    "convert it in one branch",
+                )
             to = known.pop() if known else self.default(ends[0], ends[0].args[i])
             for block, end in zip(op.blocks, ends, strict=True):
                 self.here = block

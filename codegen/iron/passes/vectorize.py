@@ -1,7 +1,7 @@
-"""Vectorize: decide what is one value per warp and what is one per lane, and turn lane-wise branches into masks.
+"""Vectorize: decide what is one value per warp and what one per lane; lane-wise branches get masks.
 
-Every value gets `uniform`, and `stride` where lane l holds base + l*stride: such a value stays a scalar and makes
-memory accesses contiguous. GPUs need none of this, since their hardware does it.
+Every value gets `uniform`, and `stride` where lane l holds base + l*stride: such a value stays a
+scalar and makes memory accesses contiguous. GPUs need none of this, since their hardware does it.
 """
 
 from ..errors import IronError
@@ -66,8 +66,11 @@ def _stride(op: Op) -> int | None:
 def _loop(op: Op) -> None:
     body, lanes = op.blocks[0], op.attrs["kind"] == "lanes"
     if not all(a.uniform for a in op.args[:3]):
-        raise IronError("loop bounds must be the same for all lanes", op.loc,
-                        "loop to the largest bound and test inside, or reduce it with warp.max(…)")  # fmt: skip
+        raise IronError(
+            "loop bounds must be the same for all lanes",
+            op.loc,
+            "loop to the largest bound and test inside, or reduce it with warp.max(…)",
+        )
     _set(body.params[0], not lanes, 1)
     for p, init in zip(body.params[1:], op.args[3:], strict=True):
         _set(p, init.uniform and not lanes, None)
