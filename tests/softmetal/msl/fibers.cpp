@@ -41,7 +41,7 @@ thread_local Group* running __attribute__((tls_model("initial-exec"))) = nullptr
 
 namespace {
 
-constexpr size_t kStack = 64 << 10;
+constexpr size_t kStack = 64 << 10, kGuard = 4096;
 
 char* reserve(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
@@ -62,7 +62,8 @@ struct Stacks {
       if (begin) munmap(begin, bytes);
       begin = reserve(bytes = wanted);
       // An overflow faults: the lowest page of each stack is not mapped.
-      for (size_t at = 0; at + kStack <= bytes; at += kStack) mprotect(begin + at, 4096, PROT_NONE);
+      for (size_t at = 0; at + kStack <= bytes; at += kStack)
+        mprotect(begin + at, kGuard, PROT_NONE);
     }
     return begin;
   }
@@ -109,9 +110,10 @@ Group::Group(const MslLaunch& l) : launch(l), dispatch(l.dispatch), spans(l.span
   fibers.resize(threads);
   active.resize(simdgroups(threads));
   simdgroup_clock.resize(simdgroups(threads));
-  stacks_bytes = threads * kStack + simdgroups(threads) * 2 * kMslLanes * kSlotBytes;
+  stacks_bytes = threads * kStack + kGuard + simdgroups(threads) * 2 * kMslLanes * kSlotBytes;
   stacks = own_stacks.get(stacks_bytes);
-  slots = stacks + threads * kStack;
+  // The first page is the guard of a stack if an earlier group was larger.
+  slots = stacks + threads * kStack + kGuard;
 
   size_t bytes = launch.kernel->shared_bytes;
   std::vector<size_t> offsets;
@@ -120,7 +122,7 @@ Group::Group(const MslLaunch& l) : launch(l), dispatch(l.dispatch), spans(l.span
     bytes += (dynamic + 15) / 16 * 16;
   }
   cells.resize(bytes);
-  shared = static_cast<char*>(std::aligned_alloc(16, std::max<size_t>(bytes, 16)));
+  shared = static_cast<char*>(std::aligned_alloc(16, kSharedRoom));
   for (size_t i = 0; i < offsets.size(); ++i) dispatch.group_memory[i] = shared + offsets[i];
 }
 
