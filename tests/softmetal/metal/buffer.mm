@@ -9,7 +9,8 @@ namespace {
 
 constexpr size_t kPage = 16384;  // of Apple silicon
 
-SMBuffer* make(char* bytes, size_t length, MTLResourceOptions options, bool is_owned) {
+NS_RETURNS_RETAINED SMBuffer* make(char* bytes, size_t length, MTLResourceOptions options,
+                                   bool is_owned) {
   SMBuffer* buffer = [SMBuffer new];
   buffer->_bytes = bytes;
   buffer->_length = length;

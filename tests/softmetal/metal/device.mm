@@ -97,14 +97,14 @@ SMDevice* sm_device() {
 
 - (id<MTLLibrary>)newLibraryWithURL:(NSURL*)url error:(NSError* __autoreleasing*)error {
   CALL("device");
-  return [SMLibrary libraryAtPath:url.path.UTF8String error:error];
+  return [SMLibrary newAtPath:url.path.UTF8String error:error];
 }
 - (id<MTLLibrary>)newLibraryWithSource:(NSString*)source
                                options:(MTLCompileOptions*)options
                                  error:(NSError* __autoreleasing*)error {
   CALL("device");
   const BOOL fast = options ? options.fastMathEnabled : YES;
-  return [SMLibrary libraryFromSource:source.UTF8String fastMath:fast error:error];
+  return [SMLibrary newFromSource:source.UTF8String fastMath:fast error:error];
 }
 
 - (id<MTLComputePipelineState>)newComputePipelineStateWithFunction:(id<MTLFunction>)computeFunction

@@ -99,7 +99,7 @@ std::string compile(const char* source, bool fast_math, std::string* complaint) 
 @end
 
 @implementation SMLibrary
-+ (SMLibrary*)libraryAtPath:(const std::string&)path error:(NSError* __autoreleasing*)error {
++ (SMLibrary*)newAtPath:(const std::string&)path error:(NSError* __autoreleasing*)error {
   const auto refuse = [&](NSInteger code, const std::string& message) -> SMLibrary* {
     if (error) *error = sm_error(MTLLibraryErrorDomain, code, message);
     return nil;
@@ -117,12 +117,12 @@ std::string compile(const char* source, bool fast_math, std::string* complaint) 
   return library;
 }
 
-+ (SMLibrary*)libraryFromSource:(const char*)source
-                       fastMath:(BOOL)fastMath
-                          error:(NSError* __autoreleasing*)error {
++ (SMLibrary*)newFromSource:(const char*)source
+                   fastMath:(BOOL)fastMath
+                      error:(NSError* __autoreleasing*)error {
   std::string complaint;
   const std::string path = compile(source, fastMath, &complaint);
-  if (!path.empty()) return [SMLibrary libraryAtPath:path error:error];
+  if (!path.empty()) return [SMLibrary newAtPath:path error:error];
   if (error) *error = sm_error(MTLLibraryErrorDomain, MTLLibraryErrorCompileFailure, complaint);
   return nil;
 }
@@ -137,7 +137,7 @@ std::string compile(const char* source, bool fast_math, std::string* complaint) 
   return [NSArray arrayWithObjects:names.data() count:names.size()];
 }
 
-- (SMFunction*)find:(NSString*)name {
+- (SMFunction*)newFunctionNamed:(NSString*)name {
   for (auto unit = _units.begin; unit != _units.end; ++unit) {
     for (uint32_t i = 0; i < (*unit)->n_kernels; ++i) {
       if (std::strcmp((*unit)->kernels[i].name, name.UTF8String) != 0) continue;
@@ -152,13 +152,13 @@ std::string compile(const char* source, bool fast_math, std::string* complaint) 
 }
 - (id<MTLFunction>)newFunctionWithName:(NSString*)functionName {
   CALL("library");
-  return [self find:functionName];
+  return [self newFunctionNamed:functionName];
 }
 - (id<MTLFunction>)newFunctionWithName:(NSString*)name
                         constantValues:(MTLFunctionConstantValues*)constantValues
                                  error:(NSError* __autoreleasing*)error {
   CALL("library");
-  SMFunction* function = [self find:name];
+  SMFunction* function = [self newFunctionNamed:name];
   std::string problem;
   if (!function) {
     problem = std::string("function '") + name.UTF8String + "' was not found in the library";

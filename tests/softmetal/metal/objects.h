@@ -44,11 +44,11 @@ SMDevice* sm_device();
   MslLibrary _units;
 }
 /// Null and an error if the file is no library.
-+ (SMLibrary*)libraryAtPath:(const std::string&)path error:(NSError* __autoreleasing*)error;
++ (SMLibrary*)newAtPath:(const std::string&)path error:(NSError* __autoreleasing*)error;
 /// Compiles, or takes the result of an earlier run.
-+ (SMLibrary*)libraryFromSource:(const char*)source
-                       fastMath:(BOOL)fastMath
-                          error:(NSError* __autoreleasing*)error;
++ (SMLibrary*)newFromSource:(const char*)source
+                   fastMath:(BOOL)fastMath
+                      error:(NSError* __autoreleasing*)error;
 @end
 
 struct SMConstant {

@@ -30,7 +30,7 @@ void access(uintptr_t at, size_t bytes, bool writes) {
   Group& g = *group;
   if (at - reinterpret_cast<uintptr_t>(g.stacks) < g.stacks_bytes) return;
   const size_t offset = at - reinterpret_cast<uintptr_t>(g.shared);
-  if (offset < g.cells.size()) return check_race(g, offset, bytes, writes);
+  if (offset < kSharedRoom) return check_race(g, offset, bytes, writes);
 
   MslSpan* s = g.last_span;
   if (!s || at < s->begin || at + bytes > s->end) {

@@ -66,6 +66,8 @@ extern thread_local Group* running __attribute__((tls_model("initial-exec")));
 void check_race(Group& group, size_t offset, size_t bytes, bool writes);
 
 constexpr size_t kSlotBytes = 32;
+/// Reserved for threadgroup memory, so that accesses past its end are seen.
+constexpr size_t kSharedRoom = 4 * kMslThreadgroupBytes;
 inline unsigned simdgroups(unsigned threads) { return (threads + kMslLanes - 1) / kMslLanes; }
 
 }  // namespace msl

@@ -19,7 +19,9 @@ constexpr uint16_t kSimdgroup = 0x8000, kMany = 0xffff;
 void check_race(Group& g, size_t offset, size_t bytes, bool writes) {
   const uint16_t me = g.current->thread.index, simdgroup = g.current->thread.simdgroup;
   const uint32_t clock = g.simdgroup_clock[simdgroup];
-  if (offset + bytes > g.cells.size()) fail("touches threadgroup memory past its end");
+  if (offset + bytes > g.cells.size()) {
+    fail("touches byte %zu of threadgroup memory, which has %zu", offset, g.cells.size());
+  }
   for (size_t i = offset; i < offset + bytes; ++i) {
     Cell& c = g.cells[i];
     const bool written = c.write_epoch == g.epoch, read = c.read_epoch == g.epoch;

@@ -84,8 +84,18 @@ struct objc_class {
   objcrt::ClassData* data;
 };
 
+namespace objcrt {
+
+/// The class of dead objects.
+extern objc_class dead;
+/// What a dead object was.
+const char* name_of_dead(id object);
+
+}  // namespace objcrt
+
 extern "C" {
-IMP objcrt_lookup(Class cls, SEL selector);
+/// `object`: for the message if it is dead.
+IMP objcrt_lookup(Class cls, SEL selector, id object = nullptr);
 bool objcrt_conforms(Class cls, const char* protocol);
 id class_createInstance(Class cls, size_t extra_bytes);
 id objcrt_retain(id object);

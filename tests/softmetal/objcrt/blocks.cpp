@@ -43,6 +43,27 @@ struct ByRef {  // a __block variable
 
 std::atomic<long> heap_blocks;
 
+id copy(id self, SEL) { return _Block_copy(self); }
+void release(id self, SEL) { _Block_release(self); }
+id autorelease(id self, SEL) { return objcrt_autorelease(self); }
+
+/// Makes the storage that clang's blocks point to a class, so that they answer messages.
+void make_class(void** storage) {
+  static ClassData data = {0,       0,       sizeof(Block), 0,       nullptr, "block",
+                           nullptr, nullptr, nullptr,       nullptr, nullptr};
+  auto cls = reinterpret_cast<Class>(storage);
+  cls->isa = cls;
+  cls->data = &data;
+  cls->info = new ClassInfo;
+  const auto add = [&](const char* name, auto imp) {
+    cls->info->methods[sel_registerName(name)] = reinterpret_cast<IMP>(imp);
+  };
+  add("copy", copy);
+  add("retain", copy);
+  add("release", release);
+  add("autorelease", autorelease);
+}
+
 ByRef* copy_variable(ByRef* from) {
   if (from->forwarding->flags & kOnHeap) {
     from->forwarding->flags += 1;
@@ -70,6 +91,12 @@ extern "C" {
 void *_NSConcreteStackBlock[32], *_NSConcreteMallocBlock[32], *_NSConcreteGlobalBlock[32];
 id objc_retain(id object);
 void objc_release(id object);
+
+__attribute__((constructor(101))) static void make_classes() {
+  for (void** storage : {_NSConcreteStackBlock, _NSConcreteMallocBlock, _NSConcreteGlobalBlock}) {
+    make_class(storage);
+  }
+}
 
 bool objcrt_is_block(id object) {
   const void* isa = object->isa;

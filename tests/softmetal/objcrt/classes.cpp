@@ -131,7 +131,10 @@ Class object_getClass(id object) { return object ? object->isa : nullptr; }
 bool class_respondsToSelector(Class cls, SEL selector) { return cls && find_method(cls, selector); }
 IMP class_getMethodImplementation(Class cls, SEL selector) { return objcrt_lookup(cls, selector); }
 
-IMP objcrt_lookup(Class cls, SEL selector) {
+IMP objcrt_lookup(Class cls, SEL selector, id object) {
+  if (cls == &dead) {
+    fail("message %s to a deallocated %s", sel_getName(selector), name_of_dead(object));
+  }
   CacheEntry& entry = cached(cls, selector);
   const unsigned now = generation.load(std::memory_order_acquire);
   if (entry.cls == cls && entry.selector == selector && entry.generation == now) return entry.imp;

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kLive = 0x0b1ec7a11e0b1ec7, kDead = 0xdeadbeefdeadbeef;
 
 struct Header {
-  std::atomic<long> references;
+  std::atomic<long> references;  // of a dead object, its class
   std::atomic<uint64_t> magic;
 };
 
@@ -23,7 +23,7 @@ std::atomic<long> live_objects;
 
 void check(id object, const char* what) {
   const uint64_t magic = header(object)->magic;
-  if (magic == kDead) fail("%s of a deallocated %s", what, object->isa->data->name);
+  if (magic == kDead) fail("%s of a deallocated %s", what, name_of_dead(object));
   if (magic != kLive) fail("%s of %p, which is no object", what, static_cast<void*>(object));
 }
 
@@ -55,6 +55,17 @@ void bury(Header* dead) {
 }
 
 }  // namespace
+
+namespace objcrt {
+
+objc_class dead;
+
+const char* name_of_dead(id object) {
+  if (!object) return "object";
+  return reinterpret_cast<Class>(header(object)->references.load())->data->name;
+}
+
+}  // namespace objcrt
 
 extern "C" {
 id class_createInstance(Class cls, size_t extra_bytes) {
@@ -90,9 +101,11 @@ void objcrt_dealloc(id object) {
   if (header(object)->references > 0) fail("%s deallocated by hand", object->isa->data->name);
   objcrt_forget_weak(object);
   for (Class cls = object->isa; cls; cls = cls->super) run_own(object, cls, destruct);
-  header(object)->magic = kDead;
   --live_objects;
   --object->isa->info->live;
+  header(object)->references = reinterpret_cast<long>(object->isa);
+  header(object)->magic = kDead;
+  object->isa = &dead;
   bury(header(object));
 }
 

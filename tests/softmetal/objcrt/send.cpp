@@ -51,14 +51,16 @@ __objc_personality_v0:
 
 // A message to nil returns zero.
 asm(".type objc_msgSend, @function\n.globl objc_msgSend\nobjc_msgSend:\n"
-    "test %rdi, %rdi\n je 1f\n" SAVE "mov (%rdi), %rdi\n call objcrt_lookup@PLT\n" RESTORE
+    "test %rdi, %rdi\n je 1f\n" SAVE
+    "mov %rdi, %rdx\n mov (%rdi), %rdi\n call objcrt_lookup@PLT\n" RESTORE
     "jmp *%r11\n"
     "1: xor %eax, %eax\n xor %edx, %edx\n xorps %xmm0, %xmm0\n xorps %xmm1, %xmm1\n ret\n");
 
 // Structures in memory: rdi holds their address, the receiver comes second.
 asm(".type objc_msgSend_stret, @function\n.globl objc_msgSend_stret\nobjc_msgSend_stret:\n"
     "test %rsi, %rsi\n je 1f\n" SAVE
-    "mov (%rsi), %rdi\n mov %rdx, %rsi\n call objcrt_lookup@PLT\n" RESTORE
+    "mov (%rsi), %rdi\n mov %rsi, %rcx\n mov %rdx, %rsi\n mov %rcx, %rdx\n"
+    "call objcrt_lookup@PLT\n" RESTORE
     "jmp *%r11\n"
     "1: mov %rdi, %rax\n ret\n");
 

@@ -20,7 +20,8 @@
 #define threadgroup
 #endif
 #define thread
-#define kernel
+// Not inlined into the entry points, whose own accesses are not traced.
+#define kernel __attribute__((noinline))
 
 typedef _Float16 half;
 typedef __bf16 bfloat;
