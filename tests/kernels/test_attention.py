@@ -101,7 +101,7 @@ def test_decode_of_any_sharing_matches_float64(machine, shared, groups):
 
 
 @pytest.mark.parametrize("splits", range(1, PARTS + 1))
-@pytest.mark.parametrize("used", [1, 3, 65, 513])
+@pytest.mark.parametrize("used", [1, 3, 449])
 def test_decode_in_any_number_of_parts_matches_float64(machine, splits, used):
     types = {"T": "f32", "K": "f32"}
     check_decode(machine, types, shared=1, kv_heads=1, used=used, size=16, splits=splits)
