@@ -62,7 +62,7 @@ from .exprs import Expr, text
 
 @dataclass(eq=False)
 class Value:
-    """One SSA value; Vectorize sets `uniform` and `stride`: from lane to lane, None if irregular."""
+    """One SSA value; Vectorize sets `uniform`, and `stride` from lane to lane or None."""
 
     type: str | None = None
     name: str = ""

@@ -611,7 +611,10 @@ class _Frame:
     def loc(self, node: ast.AST) -> Loc:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         text = self.lines[line - 1]
-        end = node.end_col_offset if getattr(node, "end_lineno", line) == line else len(text)
+        if getattr(node, "end_lineno", line) == line:
+            end = getattr(node, "end_col_offset", len(text))
+        else:  # the rest of its first line, without a comment
+            end = len(text.partition("  #")[0].rstrip())
         return Loc(self.file, self.first + line - 1, column, end, text)
 
 

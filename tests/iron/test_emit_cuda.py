@@ -33,6 +33,7 @@ def unit(source: str, all_of_them: bool) -> str:
 
 
 @needs_nvcc
+@pytest.mark.slow
 @pytest.mark.parametrize("source", SOURCES)
 def test_one_instance_of_each_kernel_compiles(source, tmp_path):
     compile_cuda(unit(source, False), tmp_path / "unit.fatbin", *ARCHS)
