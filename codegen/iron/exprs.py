@@ -39,6 +39,7 @@ class Expr:
 
 
 def integer(value: int) -> Expr:
+    """A number as an expression."""
     return Expr("int", (int(value),))
 
 
@@ -72,6 +73,7 @@ def _build(node: ast.expr, statics: dict[str, int]) -> Expr:
 
 
 def fold(op: str, a: Expr, b: Expr) -> Expr:
+    """op(a, b), computed where both are numbers and without neutral operands."""
     if a.op == "int" and b.op == "int":
         return integer(MEANING[op](a.args[0], b.args[0]))
     if op == "*" and integer(1) in (a, b):
@@ -84,6 +86,7 @@ def fold(op: str, a: Expr, b: Expr) -> Expr:
 
 
 def evaluate(expr: Expr, values: dict[str, int]) -> int:
+    """The number an expression has for these values of its names."""
     if expr.op == "int":
         return expr.args[0]
     if expr.op == "name":

@@ -108,6 +108,8 @@ class _Memory:
 
 
 class TensorMemory(_Memory):
+    """One tensor parameter; every access is checked against its shape."""
+
     def load(self, group: _Group, op: Op, mask: Any, index: tuple) -> Any:
         at = self.place(group, op, mask, index)
         if self.array.size == 0:  # no lane is active, or place would have refused

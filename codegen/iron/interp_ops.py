@@ -44,6 +44,7 @@ def bf16_bits(x: Any) -> Any:
 
 
 def bf16_value(bits: Any) -> Any:
+    """bf16 bit patterns as f32."""
     return (np.asarray(bits, np.uint32) << np.uint32(16)).view(np.float32)[()]
 
 
@@ -94,6 +95,7 @@ def fma(dtype: str, a: Any, b: Any, c: Any) -> Any:
 
 
 def mulhi(a: Any, b: Any) -> Any:
+    """The upper half of a product of two u32."""
     wide = np.asarray(a, np.uint64) * np.asarray(b, np.uint64)
     return (wide >> np.uint64(32)).astype(np.uint32)[()]
 

@@ -7,6 +7,8 @@ DTYPES = {
 }  # fmt: skip
 FLOATS = ("f32", "f16", "bf16")
 INTS = ("i8", "u8", "i16", "u16", "i32", "u32")
+# What a load of a small integer gives: they exist only in memory.
+WIDE = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
 
 
 def symbol(kernel: str, types: dict[str, str], statics: dict[str, int]) -> str:

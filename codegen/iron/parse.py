@@ -34,11 +34,15 @@ class Array(list):
 
 @dataclass(frozen=True)
 class TensorRef:
+    """A tensor parameter, which can only be indexed."""
+
     param: ir.Param
 
 
 @dataclass(frozen=True)
 class SharedRef:
+    """Group memory, which can only be indexed."""
+
     shared: ir.Shared
 
 
@@ -48,10 +52,13 @@ def instance(spec: Kernel, types: dict[str, str], statics: dict[str, int]) -> Fu
 
 
 def instances(spec: Kernel) -> list[tuple[dict[str, str], dict[str, int]]]:
+    """Every combination of types and statics, in order."""
     return [(t, s) for t in spec.types for s in spec.statics]
 
 
 class Parser:
+    """Reads one kernel: an abstract interpreter whose values are numbers or IR."""
+
     def __init__(self, spec: Kernel, types: dict[str, str], statics: dict[str, int]):
         self.spec, self.types, self.statics = spec, types, statics
         self.block = Block()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .errors import IronError
 from .ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
-from .names import DTYPES, FLOATS, INTS
+from .names import DTYPES, FLOATS, INTS, WIDE
 from .step_block import FIELDS
 
 PASSES = ("TypeCheck", "ConstFold", "TileLowering", "Fusion", "Schedule", "Vectorize")
@@ -203,7 +203,7 @@ class _Verifier:
         name = op.attrs[ATTRIBUTES[op.kind]]
         dtype, rank = (self.shared if op.kind.startswith("shared") else self.places)[name]
         stores = op.kind.endswith("store")
-        wide = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}.get(dtype, dtype)
+        wide = WIDE.get(dtype, dtype)
         if len(op.args) != rank + stores:
             raise self.fail(op, f"has {len(op.args) - stores} indices, {name} has {rank} axes")
         if any(a.type not in ("u32", "i32") for a in op.args[:rank]):

@@ -46,6 +46,7 @@ def translation_unit(source: str, funcs: list[Func]) -> str:
 
 
 def function(func: Func) -> str:
+    """One instance."""
     return _Writer(func).write()
 
 
@@ -413,6 +414,7 @@ class _Writer:
 
 
 def literal(x: float | int | bool, dtype: str) -> str:
+    """A C++ constant with exactly this value."""
     if dtype == "bool":
         return "true" if x else "false"
     if dtype in ("f32", "f16", "bf16"):

@@ -18,6 +18,7 @@ PURE = (
 
 
 def run(func: Func, target: str) -> None:
+    """Fold, share, drop what is dead; on GPUs widths are numbers from here on."""
     if target != "cpu":
         _known_widths(func)
     mapping: dict[Value, Value] = {}

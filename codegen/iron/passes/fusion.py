@@ -10,6 +10,7 @@ from .rewrite import blocks, definitions, drop_dead, uses
 
 
 def run(func: Func, target: str) -> None:
+    """Fuse in every block; a product in another block stays where it is."""
     used, defs = uses(func), definitions(func)
     for block in blocks(func.body):
         here = set(map(id, block.ops))

@@ -14,12 +14,14 @@ def replace(func: Func, mapping: dict[Value, Value]) -> None:
 
 
 def final(mapping: dict[Value, Value], v: Value) -> Value:
+    """What stands for v at the end of a chain of replacements."""
     while v in mapping:
         v = mapping[v]
     return v
 
 
 def uses(func: Func) -> dict[Value, int]:
+    """How often each value is read."""
     count: dict[Value, int] = {}
     for op in func.body.walk():
         for a in op.args + ([op.attrs["mask"]] if "mask" in op.attrs else []):
@@ -28,6 +30,7 @@ def uses(func: Func) -> dict[Value, int]:
 
 
 def has_effect(op: Op) -> bool:
+    """Whether an op, or one inside it, does more than give its results."""
     return op.kind in EFFECTS or any(
         has_effect(o) for b in op.blocks for o in b.ops if o.kind != "yield"
     )
@@ -60,6 +63,7 @@ def _drop_carried(op: Op, used: dict[Value, int]) -> bool:
 
 
 def blocks(block: Block) -> list[Block]:
+    """A block and all blocks inside it."""
     found = [block]
     for op in block.ops:
         for inner in op.blocks:
@@ -68,4 +72,5 @@ def blocks(block: Block) -> list[Block]:
 
 
 def definitions(func: Func) -> dict[Value, Op]:
+    """The op that gives each value; block parameters have none."""
     return {r: op for op in func.body.walk() for r in op.results}

@@ -11,6 +11,7 @@ from .rewrite import blocks, drop_dead, replace
 
 
 def run(func: Func, target: str) -> None:
+    """Rewrite what concerns the whole group."""
     if target != "cpu":  # GPUs hide latency with other warps
         for block in blocks(func.body):
             block.ops = [op for op in block.ops if op.kind != "prefetch"]

@@ -13,6 +13,7 @@ Emit = Callable[..., Value]
 
 
 def run(func: Func, target: str) -> None:
+    """Replace every dot_u8i8 on GPUs."""
     if target == "cpu":
         return
     lower = {"cuda": _chain, "msl": _unpacked}[target]

@@ -7,15 +7,14 @@ Loads of i8 and i16 give i32, of u8 and u16 u32: small integers exist only in me
 
 from ..errors import IronError
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
-from ..names import FLOATS
+from ..names import FLOATS, WIDE
 from ..step_block import FIELDS
 
-WIDE = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
-SMALL = tuple(WIDE)
 INTEGER_ONLY = ("mod", "and", "or", "xor", "shl", "shr")
 
 
 def run(func: Func, target: str) -> None:
+    """Set the type of every value and insert casts, or raise with the author's line."""
     _Checker(func).block(func.body)
 
 

@@ -11,6 +11,7 @@ SCALAR = ("const", "dim", "arg", "step", "group_id", "warp_width", "warp_id", "n
 
 
 def run(func: Func, target: str) -> None:
+    """Analyze, then flatten branches; only for CPUs."""
     if target != "cpu":
         return
     _analyze(func.body)
