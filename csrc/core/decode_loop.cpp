@@ -104,7 +104,6 @@ std::optional<int32_t> DecodeLoop::next() {
 
 std::vector<int32_t> DecodeLoop::run(uint32_t count) {
   std::vector<int32_t> tokens;
-  tokens.reserve(count);
   while (tokens.size() < count) {
     const std::optional<int32_t> token = next();
     if (!token) break;
