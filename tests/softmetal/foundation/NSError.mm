@@ -1,4 +1,4 @@
-#import "NSError.h"
+#import "own.h"
 
 @implementation NSError {
   NSErrorDomain _domain;

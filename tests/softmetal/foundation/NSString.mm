@@ -1,5 +1,5 @@
 // Strings: UTF-8 inside; literals are objects that clang lays out.
-#import <Foundation/Foundation.h>
+#import "own.h"
 
 #include <cstring>
 #include <functional>
@@ -32,13 +32,6 @@ static NSString* make_string(std::string text) {
 - (instancetype)initWithUTF8String:(const char*)string {
   [self release];
   return make_string(string);
-}
-- (instancetype)initWithBytes:(const void*)bytes
-                       length:(NSUInteger)length
-                     encoding:(NSStringEncoding)encoding {
-  [self release];
-  if (encoding != NSUTF8StringEncoding) return nil;
-  return make_string(std::string(static_cast<const char*>(bytes), length));
 }
 - (const char*)UTF8String {
   return "";

@@ -1,4 +1,4 @@
-#import <Foundation/Foundation.h>
+#import "own.h"
 
 @implementation NSURL {
   NSString* _path;

@@ -186,7 +186,7 @@ SMDevice* sm_device() {
   (void)options;
   return [[SMIndirectBuffer alloc] initWithDescriptor:descriptor count:maxCount];
 }
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferBinding:(id<MTLBinding>)bufferBinding {
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferBinding:(id<MTLBufferBinding>)bufferBinding {
   (void)bufferBinding;
   sm::fail("newArgumentEncoderWithBufferBinding: is not imitated");
 }

@@ -35,7 +35,12 @@ class Launcher {
     sizes();
     if (volume(grid_) == 0) return {};
     for (uint32_t i = 0; i < kernel_->n_buffers; ++i) bind(kernel_->buffers[i]);
-    for (uint32_t i = 0; i < kernel_->n_members; ++i) follow(kernel_->members[i]);
+    for (uint32_t i = 0; i < kernel_->n_members; ++i) {
+      if (!is_array(kernel_->members[i].buffer)) follow(kernel_->members[i]);
+    }
+    for (uint32_t i = 0; i < kernel_->n_buffers; ++i) {
+      if (kernel_->buffers[i].is_array) reach_residents();
+    }
     threadgroup_memory();
     make_spans();
     const MslLibrary& library = dispatch_.pipeline->_function->_library->_units;
@@ -137,6 +142,23 @@ class Launcher {
                    (__bridge SMBuffer*)owner.buffer, resident->second, what);
     }
     fail("%s: the buffer behind %s was not made resident", name(), what.c_str());
+  }
+
+  bool is_array(uint32_t index) const {
+    const MslBuffer* end = kernel_->buffers + kernel_->n_buffers;
+    return std::any_of(kernel_->buffers, end,
+                       [&](const MslBuffer& b) { return b.index == index && b.is_array; });
+  }
+
+  /// A kernel that picks its tables itself may follow their pointers to whatever is resident.
+  void reach_residents() {
+    for (const BufferRange& range : Registry::all()) {
+      const auto resident = residency_.find(range.serial);
+      if (resident == residency_.end()) continue;
+      reach(reinterpret_cast<char*>(range.begin), range.end - range.begin,
+            resident->second & MTLResourceUsageWrite, (__bridge SMBuffer*)range.buffer,
+            resident->second, "a resident buffer");
+    }
   }
 
   void reach(char* begin, size_t room, bool may_write, SMBuffer* buffer, NSUInteger usage,

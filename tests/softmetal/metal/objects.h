@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "../foundation/NSError.h"
+#include "../foundation/own.h"
 #include "../msl/runner.h"
 #include "support.h"
 

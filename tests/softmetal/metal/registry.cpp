@@ -57,6 +57,11 @@ void Registry::remove_range(uint64_t serial) {
   std::erase_if(ranges(), [&](const BufferRange& r) { return r.serial == serial; });
 }
 
+std::vector<BufferRange> Registry::all() {
+  const std::lock_guard guard(lock());
+  return ranges();
+}
+
 std::vector<BufferRange> Registry::at(uintptr_t address) {
   const std::lock_guard guard(lock());
   std::vector<BufferRange> found;

@@ -23,6 +23,7 @@ class Registry {
   static void remove_range(uint64_t serial);
   /// Buffers that hold this address, the one that begins last first. Adopted pages may overlap.
   static std::vector<BufferRange> at(uintptr_t address);
+  static std::vector<BufferRange> all();
   static size_t allocated();
 };
 

@@ -1,4 +1,4 @@
-"""Entry points and tables that the runner and the software Metal read: C++ text for msl/runner.h."""
+"""Entry points and tables for the runner and the software Metal: C++ text for runner.h."""
 
 from __future__ import annotations
 
@@ -68,16 +68,16 @@ class _Signature:
             )
         size = f"sizeof({base})" if base != "void" else "1"
         is_table = base in unit.tables
+        is_array = is_table and kind.endswith("*")
         self.buffers.append(
-            f'{{"{name}", {number}, {size}, alignof({base}), {_flag(writes)}, {_flag(is_table)}}}'
+            f'{{"{name}", {number}, {size}, alignof({base}), {_flag(writes)}, {_flag(is_table)}, '
+            f"{_flag(is_array)}}}"
         )
 
     def _position(self, kind: str, value: str, has_components: bool) -> None:
         width = re.search(r"([23])$", kind)
         if width:
-            parts = [
-                f"(msl::lanes<{kind}>::e){value}.v[{i}]" for i in range(int(width.group(1)))
-            ]
+            parts = [f"(msl::lanes<{kind}>::e){value}.v[{i}]" for i in range(int(width.group(1)))]
             self.call.append(f"{kind}{{{', '.join(parts)}}}")
         else:
             self.call.append(f"({kind}){value}" + (".v[0]" if has_components else ""))
@@ -95,9 +95,7 @@ def _kernel(kernel: Kernel, unit: Unit) -> tuple[list[str], str]:
     """(declarations, row of the kernel table)"""
     signature, k = _Signature(kernel, unit), kernel.name
     used = [
-        i
-        for i, c in enumerate(unit.constants)
-        if re.search(rf"\b{c.name}\b(?!\s*\))", kernel.body)
+        i for i, c in enumerate(unit.constants) if re.search(rf"\b{c.name}\b(?!\s*\))", kernel.body)
     ]
     required = [
         i

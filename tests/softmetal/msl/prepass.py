@@ -5,12 +5,11 @@ import re
 from dataclasses import dataclass, field
 
 import glue
+
 from text import close, line, split, strip_comments
 
 _VECTOR = r"(?:float|half|bfloat|int|uint|short|ushort|char|uchar|long|ulong|bool)[234]"
-_CONSTANT = re.compile(
-    r"\bconstant\s+(\w+)\s+(\w+)\s*\[\[\s*function_constant\((\d+)\)\s*\]\]\s*;"
-)
+_CONSTANT = re.compile(r"\bconstant\s+(\w+)\s+(\w+)\s*\[\[\s*function_constant\((\d+)\)\s*\]\]\s*;")
 _SHARED = re.compile(
     r"(?P<lead>(?<=[;{}])\s*)threadgroup\s+(?P<type>[\w:<>, ]+?)\s+(?P<name>\w+)\s*"
     r"(?P<dims>(?:\[[^\]]*\])*)\s*;"
@@ -44,9 +43,7 @@ class Unit:
 def parse(text: str) -> Unit:
     tables = {}
     for m in re.finditer(r"struct\s+(\w+)\s*\{(.*?)\};", text, re.S):
-        members = re.findall(
-            r"([^;{}]*?)\b(\w+)\s*\[\[\s*id\((\d+)\)\s*\]\]\s*;", m.group(2)
-        )
+        members = re.findall(r"([^;{}]*?)\b(\w+)\s*\[\[\s*id\((\d+)\)\s*\]\]\s*;", m.group(2))
         if members:
             tables[m.group(1)] = [(t.strip(), name, int(i)) for t, name, i in members]
     constants = [Constant(t, name, int(i)) for t, name, i in _CONSTANT.findall(text)]

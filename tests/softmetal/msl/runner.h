@@ -42,6 +42,7 @@ struct MslBuffer {
   const char* name;
   uint32_t index, size, alignment;
   bool writes, is_table;
+  bool is_array;  // of tables: only the kernel knows which of them it reads
 };
 
 /// A member of an argument buffer with [[id(id)]].

@@ -120,7 +120,8 @@ namespace objcrt {
 /// Sends a message without arguments.
 template <typename R>
 R send(id object, SEL selector) {
-  auto imp = reinterpret_cast<R (*)(id, SEL)>(objcrt_lookup(object_getClass(object), selector));
+  auto imp =
+      reinterpret_cast<R (*)(id, SEL)>(objcrt_lookup(object_getClass(object), selector, object));
   return imp(object, selector);
 }
 

@@ -9,10 +9,6 @@ enum { NSUTF8StringEncoding = 4 };
 @property(readonly) NSUInteger length;
 @property(readonly) const char* UTF8String;
 + (instancetype)stringWithUTF8String:(const char*)string;
-- (instancetype)initWithUTF8String:(const char*)string;
-- (instancetype)initWithBytes:(const void*)bytes
-                       length:(NSUInteger)length
-                     encoding:(NSStringEncoding)encoding;
 - (BOOL)isEqualToString:(NSString*)string;
 - (NSUInteger)lengthOfBytesUsingEncoding:(NSStringEncoding)encoding;
 @end

@@ -4,5 +4,4 @@
 
 @interface NSURL : NSObject <NSCopying>
 + (NSURL*)fileURLWithPath:(NSString*)path;
-@property(readonly, copy) NSString* path;
 @end

@@ -83,7 +83,7 @@ MTL_EXTERN NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) NS_RETURNS_RETAINED;
                                     (MTLIndirectCommandBufferDescriptor*)descriptor
                                                        maxCommandCount:(NSUInteger)maxCount
                                                                options:(MTLResourceOptions)options;
-- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferBinding:(id<MTLBinding>)bufferBinding;
+- (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferBinding:(id<MTLBufferBinding>)bufferBinding;
 
 - (id<MTLFence>)newFence;
 - (id<MTLEvent>)newEvent;

@@ -36,6 +36,7 @@ typedef NS_OPTIONS(NSUInteger, MTLResourceOptions) {
   MTLResourceHazardTrackingModeTracked = 2 << 8,
 };
 
+API_AVAILABLE(macos(15.0))
 @protocol MTLAllocation <NSObject>
 @property(readonly) NSUInteger allocatedSize;
 @end

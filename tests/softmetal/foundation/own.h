@@ -1,4 +1,4 @@
-// How the software Metal makes errors.
+// What the software Metal needs of Foundation and the product does not.
 #pragma once
 
 #import <Foundation/Foundation.h>
@@ -7,4 +7,12 @@
 + (NSError*)sm_errorWithDomain:(NSErrorDomain)domain
                           code:(NSInteger)code
                        message:(const char*)message;
+@end
+
+@interface NSString (SoftMetal)
+- (instancetype)initWithUTF8String:(const char*)string;
+@end
+
+@interface NSURL (SoftMetal)
+- (NSString*)path;
 @end
