@@ -1,4 +1,4 @@
-"""Measure how fast this machine reads memory: the limit of decoding.
+"""Measure what this machine can do at most: reading memory, and arithmetic in registers.
 
 python bench/bandwidth/bandwidth.py --threads 1 2 --mib 1024
 """
@@ -11,28 +11,35 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-SOURCE = Path(__file__).with_name("read.c")
+HERE = Path(__file__).parent
 
 
 @cache
-def _program() -> Path:
-    """Compile read.c once per process, for this very machine."""
-    program = Path(tempfile.mkdtemp(prefix="butter-bandwidth-")) / "read"
+def _program(name: str) -> Path:
+    """Compile name.c once per process, for this very machine."""
+    program = Path(tempfile.mkdtemp(prefix="butter-bandwidth-")) / name
     compiler = os.environ.get("CC", "cc")
     flags = ["-O3", "-march=native", "-std=gnu11", "-pthread"]
-    subprocess.run([compiler, *flags, str(SOURCE), "-o", str(program)], check=True)
+    subprocess.run([compiler, *flags, str(HERE / f"{name}.c"), "-o", str(program)], check=True)
     return program
+
+
+def _output(name: str, *arguments: int) -> list[list[float]]:
+    done = subprocess.run(
+        [_program(name), *map(str, arguments)], check=True, capture_output=True, text=True
+    )
+    return [[float(word) for word in line.split()] for line in done.stdout.splitlines()]
 
 
 def read_gb_per_s(threads: int, mib: int = 1024, repeats: int = 9) -> list[float]:
     """GB/s (10**9 bytes) of `repeats` passes over a buffer of `mib` MiB."""
-    done = subprocess.run(
-        [_program(), str(mib), str(threads), str(repeats)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [float(line) for line in done.stdout.split()]
+    return [rate for (rate,) in _output("read", mib, threads, repeats)]
+
+
+def peaks(repeats: int = 3) -> dict[str, float]:
+    """G operations/s of one core, 2 per multiply-add; int8 is 0 where this is not known."""
+    f32, int8 = zip(*_output("peak", repeats), strict=True)
+    return {"f32": statistics.median(f32), "int8": statistics.median(int8)}
 
 
 def main() -> None:
@@ -49,6 +56,7 @@ def main() -> None:
                 f"read {mib} MiB, {threads} thread{'s' * (threads > 1)}: "
                 f"{statistics.median(rates):.1f} GB/s ({low:.1f}..{high:.1f})"
             )
+    print("1 core: {f32:.0f} f32 GFLOP/s, {int8:.0f} int8 GOP/s".format(**peaks()))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import llama_cpp as llama
 import numpy as np
 import protocol
 
+ROOM = 256  # contexts grow in such steps
+
 
 class LlamaCpp:
-    def __init__(self, options: protocol.Options):
+    def __init__(self, options):
         self._silence = llama.llama_log_callback(lambda *_: None)  # kept alive: C calls it
         llama.llama_log_set(self._silence, None)
         llama.llama_backend_init()
@@ -17,21 +19,18 @@ class LlamaCpp:
         )
         if not self._model:
             raise SystemExit(f"llama.cpp cannot load {options.model}")
-        params = llama.llama_context_default_params()
-        params.n_ctx = max(options.prefill, options.depth) + options.decode + 64
-        params.n_batch = max(2048, options.prefill)
-        params.n_threads = params.n_threads_batch = options.threads
-        self._context = llama.llama_init_from_model(self._model, params)
+        self._threads, self._context, self._room = options.threads, None, 0
         self.vocab = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
-        self.name = f"llama.cpp (llama-cpp-python {llama.__version__})"
-        self._forward([5])
+        self.name = "llama.cpp"
+        self.facts = {"version": f"llama-cpp-python {llama.__version__}"}
+        self._reset(ROOM)
 
     def prefill(self, ids):
-        self._reset()
+        self._reset(len(ids) + 1)
         return protocol.timed(lambda: self._forward(ids))[0]
 
     def decode(self, ids, count):
-        self._reset()
+        self._reset(len(ids) + count)
         token = self._forward(ids)
 
         def steps():
@@ -41,7 +40,20 @@ class LlamaCpp:
 
         return protocol.timed(steps)[0]
 
-    def _reset(self):
+    def _reset(self, positions: int) -> None:
+        """An empty cache with room; its memory is taken at once, so it is no larger than needed."""
+        if positions <= self._room:
+            llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
+            return
+        if self._context:
+            llama.llama_free(self._context)
+        self._room = -(-positions // ROOM) * ROOM
+        params = llama.llama_context_default_params()
+        params.n_ctx = self._room
+        params.n_batch = max(2048, self._room)
+        params.n_threads = params.n_threads_batch = self._threads
+        self._context = llama.llama_init_from_model(self._model, params)
+        self._forward([5])
         llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
 
     def _forward(self, ids: list[int]) -> int:
@@ -56,6 +68,4 @@ class LlamaCpp:
 
 
 if __name__ == "__main__":
-    options = protocol.parse(__doc__)
-    load_s, engine = protocol.timed(lambda: LlamaCpp(options))
-    protocol.run(engine, options, load_s)
+    protocol.serve(LlamaCpp, protocol.arguments(__doc__))

@@ -1,0 +1,53 @@
+"""The scripts of bench/ run and their report can be made; tiny counts, so no figure means much."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+def run(script: str, *arguments) -> str:
+    command = [sys.executable, str(BENCH / script), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    out = tmp_path_factory.mktemp("bench") / "result.json"
+    run(
+        "run_all.py", "--out", out, "--engines", "butter", "--threads", 1, 2, "--rounds", 1,
+        "--prefill", 8, "--decode", 4, "--depth", 16, "--depth-tokens", 4, "--deep", 0,
+        "--bandwidth-mib", 8, "--skip", "kernels", "accuracy",
+    )  # fmt: skip
+    return out
+
+
+def test_every_cell_has_a_rate(result):
+    data = json.loads(result.read_text())
+    cells = {(c["threads"], c["kind"], c.get("depth"), c.get("neighbours")) for c in data["cells"]}
+    assert {(2, "decode", 1, 1), (1, "prefill", None, None), (2, "decode", 16, None)} <= cells
+    assert all(c["tok_s"] > 0 for c in data["cells"])
+    assert all(s["peak_mib"] > 0 and s["first_token_s"] > s["load_s"] for s in data["starts"])
+    assert {"eager", "argument_buffers", "icb"} == set(data["inside"][0]["modes"])
+
+
+def test_the_report_has_every_section(result):
+    text = run("report.py", result, "--images", result.parent)
+    for heading in ("Decode and prefill", "Loading", "Inside a token", "How to measure again"):
+        assert f"## {heading}" in text
+
+
+def test_a_kernel_is_timed_beside_its_limit():
+    limits = json.dumps({"bandwidth": {"1": 20}, "core": {"f32": 100, "int8": 200}})
+    rows = json.loads(
+        run("kernels.py", "--threads", 1, "--only", "bits4 576", "--seconds", 0, "--limits", limits,
+            "--json")
+    )  # fmt: skip
+    assert rows
+    assert all(row["us"] > 0 and 0 < row["of_limit"] for row in rows)
