@@ -72,6 +72,7 @@ thread_local Stacks own_stacks;
 
 // From a lane to the next one of its simdgroup, from the last one to the scheduler.
 void leave(Group& g) {
+  settle_races(g);
   Fiber* me = g.current;
   if (me + 1 < g.end_of_simdgroup) {
     g.current = me + 1;

@@ -22,6 +22,13 @@ struct Cell {
   uint16_t writer, reader;
 };
 
+/// An unordered write that is a race if it changes this byte.
+struct Suspect {
+  size_t offset;
+  char before;
+  uint16_t other;
+};
+
 /// What one OS thread needs to run groups of one launch.
 struct Group {
   explicit Group(const MslLaunch& launch);
@@ -45,6 +52,7 @@ struct Group {
   std::vector<uint32_t> simdgroup_clock;  // simdgroup operations so far
   uint32_t epoch = 0;                     // threadgroup barriers so far
   std::vector<Cell> cells;
+  std::vector<Suspect> suspects;
 
   char *stacks, *slots;  // one range
   char* shared;
@@ -64,6 +72,9 @@ extern thread_local Group* running __attribute__((tls_model("initial-exec")));
 
 /// Fatal if another thread touched these bytes of threadgroup memory since the last barrier.
 void check_race(Group& group, size_t offset, size_t bytes, bool writes);
+
+/// Judges the running thread's last write; called before another thread takes over.
+void settle_races(Group& group);
 
 constexpr size_t kSlotBytes = 32;
 /// Reserved for threadgroup memory, so that accesses past its end are seen.
