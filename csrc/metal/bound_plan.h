@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hal/program.h"
+#include "metal/library.h"
 #include "metal/memory.h"
-#include "metal/pso_cache.h"
 #include "metal/ref.h"
 #include "metal/residency.h"
 
@@ -20,17 +20,17 @@ namespace butter::metal {
 class BoundPlan {
  public:
   /// The plan and its memory outlive this.
-  BoundPlan(id<MTLDevice> device, PsoCache& pipelines, const Plan& plan, const PlanMemory& memory,
-            Form form);
+  BoundPlan(id<MTLDevice> device, const Plan& plan, const PlanMemory& memory, Form form);
 
   struct Call {
     const Dispatch* dispatch;
-    const MetalPipeline* pipeline;
     Grid grid;          // of the latest step
     size_t first_dim;   // in a slot's dims
     bool starts_phase;  // needs a barrier before it
   };
+  /// Those that have any group at their largest dims.
   std::span<const Call> calls() const { return calls_; }
+  uint32_t phases() const { return plan_.phases; }
 
   /// By argument index of the kernel: tensors, the step block, dims.
   std::vector<Place> arguments(const Call& call, uint32_t slot) const;
@@ -41,11 +41,14 @@ class BoundPlan {
   const Residency& residency() const { return residency_; }
 
  private:
+  size_t words(const Dispatch& dispatch) const;
+  void write_groups(const Call& call, uint32_t slot);
   std::span<uint32_t> dims(const Call& call, uint32_t slot) const;
   Residency residency(id<MTLDevice> device) const;
 
   const Plan& plan_;
   const PlanMemory& memory_;
+  const Form form_;
   std::vector<Call> calls_;
   std::vector<Call*> dynamic_;  // have a dim that changes per step
   Ref<id<MTLBuffer>> dims_;     // of all calls, once per slot

@@ -56,7 +56,7 @@ class MetalDevice : public Device {
   }
 
   const Pipeline& pipeline(const KernelInfo& info, std::span<const uint32_t> consts) override {
-    return pipelines_.get(info, consts, Form::kPlain);
+    return pipelines_.get(info, consts);
   }
 
   std::unique_ptr<Commands> begin() override { return std::make_unique<MetalCommands>(queue_); }

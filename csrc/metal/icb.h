@@ -10,6 +10,7 @@
 #include "core/step_ring.h"
 #include "hal/program.h"
 #include "metal/bound_plan.h"
+#include "metal/pso_cache.h"
 #include "metal/queue.h"
 #include "metal/ref.h"
 
@@ -26,7 +27,7 @@ class IcbEncoder : public Encoder {
   std::shared_ptr<Completion> submit(uint32_t slot) override;
 
  private:
-  void record(id<MTLDevice> device, uint32_t slot);
+  void record(id<MTLDevice> device, PsoCache& pipelines, uint32_t slot);
   void touch_pipelines(id<MTLComputeCommandEncoder> encoder) const;
 
   Queue& queue_;

@@ -21,6 +21,10 @@ bool must_touch_pipelines(id<MTLDevice> device) {
   return ![device supportsFamily:MTLGPUFamilyApple9];
 }
 
+const MetalPipeline& pipeline(PsoCache& pipelines, const BoundPlan::Call& call) {
+  return pipelines.get(*call.dispatch->kernel, call.dispatch->consts());
+}
+
 NSUInteger most_arguments(const BoundPlan& plan) {
   size_t most = 1;
   for (const BoundPlan::Call& call : plan.calls()) {
@@ -33,23 +37,25 @@ NSUInteger most_arguments(const BoundPlan& plan) {
 
 IcbEncoder::IcbEncoder(id<MTLDevice> device, PsoCache& pipelines, Queue& queue, const Plan& plan,
                        const PlanMemory& memory)
-    : queue_(queue), plan_(device, pipelines, plan, memory, Form::kPlain) {
+    : queue_(queue), plan_(device, plan, memory, Form::kPlain) {
   const size_t count = plan_.calls().size();
   if (count > kMaxCommands) {
     throw Error(Code::kUnsupported, "metal",
                 concat("too many dispatches for an indirect command buffer: got ", count,
                        ", need at most ", kMaxCommands, ". Use argument_buffers."));
   }
-  if (must_touch_pipelines(device)) {
-    std::set<const MetalPipeline*> seen;
-    for (const BoundPlan::Call& call : plan_.calls()) {
-      if (seen.insert(call.pipeline).second) untouched_.push_back(call.pipeline->state);
-    }
+  for (uint32_t slot = 0; slot < kRing && count > 0; ++slot) {
+    record(device, pipelines, slot);
   }
-  for (uint32_t slot = 0; slot < kRing && count > 0; ++slot) record(device, slot);
+  if (!must_touch_pipelines(device)) return;
+  std::set<id<MTLComputePipelineState>> distinct;
+  for (const BoundPlan::Call& call : plan_.calls()) {
+    distinct.insert(pipeline(pipelines, call).state);
+  }
+  untouched_.assign(distinct.begin(), distinct.end());
 }
 
-void IcbEncoder::record(id<MTLDevice> device, uint32_t slot) {
+void IcbEncoder::record(id<MTLDevice> device, PsoCache& pipelines, uint32_t slot) {
   const Pool pool;
   const auto calls = plan_.calls();
   Ref<MTLIndirectCommandBufferDescriptor*> d([[MTLIndirectCommandBufferDescriptor alloc] init]);
@@ -69,13 +75,14 @@ void IcbEncoder::record(id<MTLDevice> device, uint32_t slot) {
     const BoundPlan::Call& call = calls[i];
     id<MTLIndirectComputeCommand> command = [commands_[slot] indirectComputeCommandAtIndex:i];
     if (call.starts_phase) [command setBarrier];
-    [command setComputePipelineState:call.pipeline->state];
+    const MetalPipeline& compiled = pipeline(pipelines, call);
+    [command setComputePipelineState:compiled.state];
     NSUInteger index = 0;
     for (const Place& place : plan_.arguments(call, slot)) {
       [command setKernelBuffer:place.buffer offset:place.offset atIndex:index++];
     }
     [command concurrentDispatchThreadgroups:size(call.dispatch->grid)
-                      threadsPerThreadgroup:call.pipeline->threads()];
+                      threadsPerThreadgroup:compiled.threads()];
   }
 }
 

@@ -34,13 +34,16 @@ class PsoCache {
   explicit PsoCache(id<MTLDevice> device)
       : device_(Ref<id<MTLDevice>>::keep(device)), library_(device) {}
 
-  /// Throws KernelError if the kernel is missing, does not compile or does not fit the GPU.
-  const MetalPipeline& get(const KernelInfo& info, std::span<const uint32_t> consts, Form form);
+  /// In table form the pipeline reads its arguments from table `first` on. Throws KernelError if
+  /// the kernel is missing, does not compile or does not fit the GPU.
+  const MetalPipeline& get(const KernelInfo& info, std::span<const uint32_t> consts,
+                           Form form = Form::kPlain, uint32_t first = 0);
 
  private:
   struct Key {
     const KernelInfo* info;
     Form form;
+    uint32_t first;
     std::span<const uint32_t> consts;  // of the pipeline, or of a caller during a look-up
     bool operator==(const Key& other) const;
   };

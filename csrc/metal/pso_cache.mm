@@ -21,11 +21,15 @@ MTLDataType data_type(DType dtype) {
 
 /// Function constants are named <kernel>_<constant>; their indices differ from file to file.
 Ref<MTLFunctionConstantValues*> constant_values(const KernelInfo& info,
-                                                std::span<const uint32_t> consts) {
+                                                std::span<const uint32_t> consts, Form form,
+                                                uint32_t first) {
   Ref<MTLFunctionConstantValues*> values([[MTLFunctionConstantValues alloc] init]);
   for (size_t i = 0; i < info.consts.size(); ++i) {
     const std::string name = concat(info.name, "_", info.consts[i].name);
     [values setConstantValue:&consts[i] type:data_type(info.consts[i].dtype) withName:ns(name)];
+  }
+  if (form == Form::kTable) {
+    [values setConstantValue:&first type:MTLDataTypeUInt withName:@"table_first"];
   }
   return values;
 }
@@ -37,18 +41,19 @@ Ref<MTLFunctionConstantValues*> constant_values(const KernelInfo& info,
 }  // namespace
 
 bool PsoCache::Key::operator==(const Key& other) const {
-  return info == other.info && form == other.form && std::ranges::equal(consts, other.consts);
+  return info == other.info && form == other.form && first == other.first &&
+         std::ranges::equal(consts, other.consts);
 }
 
 size_t PsoCache::Hash::operator()(const Key& key) const {
-  size_t h = reinterpret_cast<size_t>(key.info) + size_t(key.form);
+  size_t h = reinterpret_cast<size_t>(key.info) + size_t(key.form) + 2 * size_t(key.first);
   for (const uint32_t c : key.consts) h = (h ^ c) * size_t{0x9E3779B97F4A7C15};
   return h ^ h >> 32;
 }
 
 const MetalPipeline& PsoCache::get(const KernelInfo& info, std::span<const uint32_t> consts,
-                                   Form form) {
-  const Key wanted{&info, form, consts};
+                                   Form form, uint32_t first) {
+  const Key wanted{&info, form, first, consts};
   {
     const std::shared_lock lock(mutex_);
     if (auto it = pipelines_.find(wanted); it != pipelines_.end()) return *it->second;
@@ -57,7 +62,7 @@ const MetalPipeline& PsoCache::get(const KernelInfo& info, std::span<const uint3
   std::unique_ptr<MetalPipeline> built = build(wanted);
   const std::unique_lock lock(mutex_);
   // Another thread may have been faster; then its pipeline stays and ours is dropped.
-  const Key key{&info, form, built->consts};
+  const Key key{&info, form, first, built->consts};
   return *pipelines_.try_emplace(key, std::move(built)).first->second;
 }
 
@@ -65,7 +70,7 @@ std::unique_ptr<MetalPipeline> PsoCache::build(const Key& key) {
   const KernelInfo& info = *key.info;
   const Pool pool;
   Ref<id<MTLFunction>> function =
-      library_.function(info, key.form, constant_values(info, key.consts));
+      library_.function(info, key.form, constant_values(info, key.consts, key.form, key.first));
   Ref<MTLComputePipelineDescriptor*> descriptor([[MTLComputePipelineDescriptor alloc] init]);
   MTLComputePipelineDescriptor* d = descriptor;
   d.label = ns(std::string(info.symbol));

@@ -2,8 +2,13 @@
 
 Tensors are buffers 0, 1, … in manifest order, then the step block if the kernel uses it, then one
 buffer of u32 dims. Consts are function constants named <kernel>_<const>.
+
+In the table form `<symbol>__table`, buffer 0 is an array of structs of these pointers, and the
+words after the dims are the groups of a launch along x and y. A pipeline reads the structs from
+`table_first` on: one, or one for each group along z where the kernel itself has no z.
 """
 
+from ..exprs import integer
 from ..ir import Func
 from .cstyle import Writer
 from .dialect import Dialect, words
@@ -109,19 +114,12 @@ def _parameters(func: Func, names: dict[str, str]) -> list[tuple[str, str]]:
 
 def _signature(w: Writer) -> list[str]:
     f, parameters = w.func, _parameters(w.func, w.names)
-    lines, symbol = [], f.symbol
     if w.table:
-        symbol += "__table"
-        lines += [f"struct {f.symbol}_args {{"]
-        lines += [f"  {t} {n} [[id({i})]];" for i, (t, n) in enumerate(parameters)]
-        lines += ["};"]
-        bound = [f"constant {f.symbol}_args& args [[buffer(0)]]"]
+        lines = _table_signature(w, parameters)
     else:
         bound = [f"{t} {n} [[buffer({i})]]" for i, (t, n) in enumerate(parameters)]
-    bound += [text for name, text in ATTRIBUTES.items() if name in w.ids]
-    lines += [f"kernel void {symbol}(", ",\n".join(f"    {b}" for b in bound) + ") {"]
-    if w.table:
-        lines += [f"  {t} {n} = args.{n};" for t, n in parameters if n in w.mentioned]
+        bound += [text for name, text in ATTRIBUTES.items() if name in w.ids]
+        lines = [f"kernel void {f.symbol}(", ",\n".join(f"    {b}" for b in bound) + ") {"]
     lines += [
         f"  const uint {w.names[d]} = dims[{i}];" for i, d in enumerate(f.dims) if d in w.used
     ]
@@ -133,6 +131,29 @@ def _signature(w: Writer) -> list[str]:
     return lines
 
 
+def _table_signature(w: Writer, parameters: list[tuple[str, str]]) -> list[str]:
+    f, struct = w.func, f"{w.func.symbol}_args"
+    if not f.dims:
+        parameters = [*parameters, ("constant uint*", "dims")]
+    members = [f"  {t} {n} [[id({i})]];" for i, (t, n) in enumerate(parameters)]
+    bound = [f"constant {struct}* tables [[buffer(0)]]", ATTRIBUTES["group_id"]]
+    bound += [text for name, text in ATTRIBUTES.items() if name in w.ids - {"group_id"}]
+    lines = [f"struct {struct} {{", *members, "};", f"kernel void {f.symbol}__table("]
+    lines += [",\n".join(f"    {b}" for b in bound) + ") {"]
+    at = " + group_id.z" if is_flat(f) else ""
+    lines += [f"  constant {struct}& args = tables[table_first{at}];"]
+    needed = w.mentioned | {"dims"}
+    lines += [f"  {t} {n} = args.{n};" for t, n in parameters if n in needed]
+    n = len(f.dims)
+    # Launches that share a dispatch share its largest grid.
+    return [*lines, f"  if (group_id.x >= dims[{n}] || group_id.y >= dims[{n + 1}]) return;"]
+
+
+def is_flat(func: Func) -> bool:
+    """Whether every launch has one group along z."""
+    return func.grid[2] == integer(1)
+
+
 MSL = Dialect(
     types=TYPES,
     ops=OPS,
@@ -140,9 +161,9 @@ MSL = Dialect(
     helpers=HELPERS,
     ids={"group_id": "group_id", "thread": "tid", "lane": "lane", "warp": "warp"},
     reserved=words("""
-    args device constant threadgroup thread kernel vertex fragment half bfloat uint uchar ushort
-    ulong size_t group_id tid lane warp dims step_block metal precise fast as_type exp log sin
-    cos tanh sqrt rsqrt floor ceil rint min max abs fabs fma mulhi select step mix dot length
+    args tables table_first device constant threadgroup thread kernel vertex fragment half bfloat
+    uint uchar ushort ulong size_t group_id tid lane warp dims step_block metal precise fast
+    as_type exp log sin cos tanh sqrt rsqrt floor ceil rint min max abs fabs fma mulhi select step mix dot length
     distance
 """)
     | {f"scratch_{t}" for t in TYPES}
@@ -160,16 +181,16 @@ def function(func: Func, table: bool = False) -> str:
     return Writer(func, MSL, table).write()
 
 
-def constants(funcs: list[Func]) -> str:
+def constants(funcs: list[Func], tables: bool) -> str:
     """One declaration per kernel and const: hosts set them by name, the index is only unique."""
-    lines: list[str] = []
-    for func in funcs:
-        for c in func.consts:
-            name = f"{func.kernel}_{c.name}"
-            if not any(f" {name} " in line for line in lines):
-                slot = f"[[function_constant({len(lines)})]]"
-                lines.append(f"constant {TYPES[c.dtype]} {name} {slot};")
-    return "\n".join(lines) + "\n" if lines else ""
+    types = {f"{f.kernel}_{c.name}": TYPES[c.dtype] for f in funcs for c in f.consts}
+    if tables:
+        types["table_first"] = "uint"
+    lines = [
+        f"constant {t} {name} [[function_constant({i})]];\n"
+        for i, (name, t) in enumerate(types.items())
+    ]
+    return "".join(lines)
 
 
 def translation_unit(source: str, funcs: list[Func], tables: bool = False) -> str:
@@ -177,7 +198,7 @@ def translation_unit(source: str, funcs: list[Func], tables: bool = False) -> st
     bodies = [function(f, tables) for f in funcs]
     parts = [
         HEAD.format(source=source),
-        constants(funcs),
+        constants(funcs, tables),
         MSL.helper_text("".join(bodies)),
         *bodies,
     ]
