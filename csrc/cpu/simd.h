@@ -389,7 +389,7 @@ inline f16 to_f16(float x) {
   const uint32_t u = bits<uint32_t>(x), s = u >> 16 & 0x8000;
   const uint32_t a = u & 0x7fffffff;
   if (a > 0x7f800000) return {uint16_t(s | 0x7e00)};
-  if (a >= 0x47800000) return {uint16_t(s | (a > 0x47800000 || a < 0x7f800000 ? 0x7c00 : 0x7c00))};
+  if (a >= 0x47800000) return {uint16_t(s | 0x7c00)};
   if (a < 0x38800000) {  // subnormal result: let the float adder round at 2^-24
     const float r = bits<float>(a) + 0.5f;
     return {uint16_t(s | (bits<uint32_t>(r) - 0x3f000000u))};
