@@ -30,10 +30,10 @@ class PyObjC:
 
     protocols: dict[str, Protocol]
     values: dict[str, int]
-    metadata: str
+    words: set[str]
 
     def knows(self, word: str) -> bool:
-        return re.search(rf"(?<![\w:]){re.escape(word)}(?![\w:])", self.metadata) is not None
+        return word in self.words
 
 
 @dataclass
@@ -76,7 +76,8 @@ def _unpack(name: str, folder: Path) -> Path:
 def _pyobjc(folder: Path) -> PyObjC:
     metadata = (folder / "Metal/_metadata.py").read_text()
     values = {k: int(v) for k, v in re.findall(r"\$(\w+)@(-?\d+)", metadata)}
-    return PyObjC(Image(next(folder.glob("Metal/_Metal*.so"))).protocols(), values, metadata)
+    words = set(re.findall(r"[\w:]+", metadata))
+    return PyObjC(Image(next(folder.glob("Metal/_Metal*.so"))).protocols(), values, words)
 
 
 def load(folder: Path | None = None) -> Authorities:

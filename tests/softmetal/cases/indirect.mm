@@ -1,4 +1,6 @@
 // Indirect command buffers: two dependent dispatches, and each way to get it wrong.
+#include <cstdlib>
+
 #import "rig.h"
 
 namespace {
@@ -112,6 +114,7 @@ CASE(indirect_stale_buffer) {
   [chain.commit() waitUntilCompleted];
 }
 CASE(indirect_changed_in_flight) {
+  setenv("SOFTMETAL_DELAY_US", "200000", 1);
   Chain chain;
   chain.commit();
   chain.record(1, chain.x, chain.z);
