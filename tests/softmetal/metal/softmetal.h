@@ -22,6 +22,8 @@ void softmetal_reset_calls(void);
 
 /// The number of calls of one kind, or of one call ("compute", "compute endEncoding").
 uint64_t softmetal_call_count(const char* prefix);
+/// Calls of encoders: compute, blit and indirect commands.
+uint64_t softmetal_encoder_calls(void);
 
 /// Waits until no command buffer is in a queue or held by its thread.
 void softmetal_settle(void);

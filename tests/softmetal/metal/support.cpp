@@ -124,6 +124,12 @@ uint64_t softmetal_call_count(const char* prefix) {
   return total;
 }
 
+uint64_t softmetal_encoder_calls(void) {
+  uint64_t total = 0;
+  for (const char* kind : {"compute", "blit", "indirect"}) total += softmetal_call_count(kind);
+  return total;
+}
+
 void softmetal_settle(void) {
   for (int i = 0; in_flight > 0 && i < 5000; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
