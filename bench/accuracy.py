@@ -15,9 +15,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from support.oracle import kl_divergence, recorded  # noqa: E402  (found through the line above)
-
 import butter  # noqa: E402
+from support.oracle import kl_divergence, recorded  # noqa: E402  (found through the line above)
 
 
 def logits(model: str, prompts: list[list[int]], *, exact: bool, threads: int) -> list[np.ndarray]:

@@ -191,9 +191,7 @@ def main() -> None:
     else:
         bandwidth = {t: statistics.median(read_gb_per_s(t, repeats=5)) for t in options.threads}
         core = peaks()
-    rows = measure(
-        options.threads, bandwidth, core, only=options.only, budget_s=options.seconds
-    )
+    rows = measure(options.threads, bandwidth, core, only=options.only, budget_s=options.seconds)
     if options.json:
         print(json.dumps(rows))
         return

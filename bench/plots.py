@@ -90,9 +90,11 @@ def beside(axes, result) -> bool:
         for engine in result.engines
     }
     rows = {engine: cells for engine, cells in rows.items() if all(cells)}
+    if not rows:
+        return False
     for i, label in enumerate(("alone", "one busy process beside it")):
-        middle, down, up = zip(*(errors(c[i]) for c in rows.values()), strict=True) if rows else ((), (), ())
+        middle, down, up = zip(*(errors(c[i]) for c in rows.values()), strict=True)
         places = [n + (i - 0.5) * width for n in range(len(rows))]
         axes.bar(places, middle, width, yerr=[down, up], capsize=3, label=label)
     axes.set_xticks(range(len(rows)), rows)
-    return bool(rows)
+    return True

@@ -16,7 +16,7 @@ import plots
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-MIN_BUSY = 0.5  # load beyond the threads that run, from which the report warns
+MIN_BUSY = 0.1  # cores that others use, from which the report warns
 
 
 class Result:
@@ -71,21 +71,24 @@ def table(columns: list[str], rows: list[list]) -> str:
 
 def head(r: Result) -> str:
     d, m = r.data, r.data["machine"]
-    busy = max((c["load_average"] - c["threads"] for c in d["cells"]), default=0)
+    others = [c["others"] for c in d["cells"] if not c.get("neighbours")]
+    rounds = d["shape"]["rounds"]
     text = [
         "# Performance",
         f"Made by `bench/report.py` from a run of `bench/run_all.py` on {d['date'][:10]}, commit "
         f"`{m['commit'] or '?'}`: {m['cores']} cores of {m['cpu']} ({m['memory_gib']} GiB, "
         f"{m['system']}), instruction set {d['facts']['butter']['isa']}; model {d['model']} "
         f"({d['model_bytes'] / 1e6:.1f} MB).",
-        f"Figures are medians of {d['shape']['rounds']} rounds, with (min..max). Engines alternate "
-        "cell by cell, each in a process of its own that has loaded and warmed up.",
+        f"Figures are medians of {rounds} round{'s' * (rounds > 1)}, with (min..max). Engines "
+        "alternate cell by cell, each in a process of its own that has loaded and warmed up.",
     ]
-    if busy > MIN_BUSY:
+    if statistics.median(others) > MIN_BUSY:
         text.append(
-            f"**The machine was not quiet:** the load average was up to {busy:.1f} above the "
-            "threads in use. Ratios say more here than rates."
+            f"**The machine was not quiet:** other processes used {spread(others)} cores during "
+            "the cells. Neither rates nor ratios say much."
         )
+    elif max(others) > MIN_BUSY:
+        text.append(f"Other processes used {spread(others, 2)} cores during the cells.")
     return "\n\n".join(text)
 
 

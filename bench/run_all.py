@@ -20,10 +20,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE / "bandwidth"), str(HERE / "engines")]
+sys.path[:0] = [str(HERE / "bandwidth"), str(HERE / "peers")]
 
 from bandwidth import peaks, read_gb_per_s  # noqa: E402  (found through the line above)
-from worker import SCRIPTS, Neighbour, Worker, has_engine  # noqa: E402
+from worker import SCRIPTS, Neighbour, Worker, busy_s, has_engine  # noqa: E402
 
 SPARE = 256  # positions beyond the deepest cell
 NEIGHBOUR_TOKENS = 64
@@ -130,9 +130,13 @@ class Run:
         ]
 
     def cell(self, worker: Worker, cell: dict, number: int, **more) -> None:
+        start, all_cpu, own_cpu = time.monotonic(), busy_s(), worker.cpu_s()
         answer = worker.ask(**cell)
+        seconds, all_cpu, own_cpu = (
+            time.monotonic() - start, busy_s() - all_cpu, worker.cpu_s() - own_cpu
+        )  # fmt: skip
         row = {"engine": worker.engine, "threads": worker.threads, "round": number, **cell}
-        row |= more | answer | {"load_average": os.getloadavg()[0]}
+        row |= more | answer | {"others": max(0.0, all_cpu - own_cpu) / seconds}
         self.result["cells"].append(row)
         say(f"{self.elapsed_s:5.0f} s  {worker.engine:10} {worker.threads} thr  {cell['kind']} "
             f"{cell.get('depth', '')} {more or ''}: {answer['tok_s']:.1f} tok/s")  # fmt: skip
@@ -246,7 +250,9 @@ def main(arguments: list[str] | None = None) -> None:
         before = run.elapsed_s
         run.round(number)
         last = run.elapsed_s - before
-    if "accuracy" not in options.skip and run.fits("accuracy", 8):
+    # Its prompts are recorded for one model.
+    is_recorded = options.model == smollm2() and "accuracy" not in options.skip
+    if is_recorded and run.fits("accuracy", 8):
         run.result["accuracy"] = run.script("accuracy.py", "--model", options.model)
     if "kernels" not in options.skip and run.fits("kernels", 25):
         run.kernels()

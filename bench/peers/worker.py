@@ -12,6 +12,7 @@ HERE = Path(__file__).parent
 SCRIPTS = {"butter": "ours.py", "llama.cpp": "llamacpp.py"}
 MODULES = {"butter": "butter", "llama.cpp": "llama_cpp"}
 REPLY = "REPLY "
+_STAT = Path("/proc/stat")
 
 
 class Worker:
@@ -37,6 +38,15 @@ class Worker:
         self._process.stdin.write(json.dumps(cell) + "\n")
         self._process.stdin.flush()
         return self._read()
+
+    def cpu_s(self) -> float:
+        """CPU time that it has used; 0 where the system does not tell."""
+        try:
+            text = Path(f"/proc/{self._process.pid}/stat").read_text()
+        except OSError:
+            return 0.0
+        fields = text.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _read(self) -> dict:
         assert self._process.stdout
@@ -70,7 +80,16 @@ class Neighbour:
         self._process.wait()
 
 
+def busy_s() -> float:
+    """CPU time of all processes since the system started; 0 where it does not tell."""
+    try:
+        user, nice, system, _idle, _wait, irq, softirq = _STAT.read_text().split()[1:8]
+    except OSError:
+        return 0.0
+    return sum(map(int, (user, nice, system, irq, softirq))) / os.sysconf("SC_CLK_TCK")
+
+
 def has_engine(engine: str, python: str) -> bool:
     """Whether that Python can import it."""
-    probe = f"import importlib.util, sys; sys.exit(not importlib.util.find_spec('{MODULES[engine]}'))"
+    probe = f"from importlib.util import find_spec; exit(not find_spec('{MODULES[engine]}'))"
     return subprocess.run([python, "-c", probe]).returncode == 0
