@@ -27,6 +27,7 @@ from butter.manifest import Kernel, manifest  # noqa: E402
 from butter.step import step_words  # noqa: E402
 
 RING_BYTES = 128 << 20
+MAX_COPIES = 256
 RUN_FLOPS = 1e9  # a program of fewer copies, where arithmetic takes longer than memory
 PART = 256  # keys of one part of decode attention
 SAMPLING = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05, "repetition": 1.1}
@@ -98,7 +99,9 @@ class Bench:
         sizes = {p.name: self._nbytes(p, dims) for k in kernels for p in k.params}
         each = sum(sizes.values())
         work = 2 * math.prod(dims.get(d, 0) for d in ("rows", "n", "k"))
-        copies = max(1, min(64, math.ceil(ring_bytes / each), int(RUN_FLOPS / max(work, 1))))
+        copies = max(
+            1, min(MAX_COPIES, math.ceil(ring_bytes / each), int(RUN_FLOPS / max(work, 1)))
+        )
         program = _native.Program(self.device, 1)
         types = {p.name: p for k in kernels for p in k.params}
         for _ in range(copies):

@@ -72,7 +72,7 @@ def table(columns: list[str], rows: list[list]) -> str:
 def head(r: Result) -> str:
     d, m = r.data, r.data["machine"]
     others = [c["others"] for c in d["cells"] if not c.get("neighbours")]
-    rounds = d["shape"]["rounds"]
+    rounds = len({c["round"] for c in d["cells"]})
     text = [
         "# Performance",
         f"Made by `bench/report.py` from a run of `bench/run_all.py` on {d['date'][:10]}, commit "
@@ -230,8 +230,9 @@ def kernels(r: Result) -> str:
         return ""
     columns = ["kernel", "threads", "µs", "GB/s", "GOP/s", "of the nearer limit"]
     note = (
-        "Matrices are rows × columns. Inputs rotate through 128 MiB; bytes are those of the "
-        "parameters, operations two per multiply-add. Sampling is its five kernels together."
+        "Matrices are rows × columns. Inputs rotate through 128 MiB, except in gemm; bytes are those of the "
+        "parameters, operations two per multiply-add. Copies that do not depend on one another "
+        "share a phase, so no barrier is part of it. Sampling is its five kernels together."
     )
     return f"## Kernels\n\n{table(columns, rows)}\n\n{note}"
 
