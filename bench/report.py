@@ -230,9 +230,9 @@ def kernels(r: Result) -> str:
         return ""
     columns = ["kernel", "threads", "µs", "GB/s", "GOP/s", "of the nearer limit"]
     note = (
-        "Matrices are rows × columns. Inputs rotate through 128 MiB, except in gemm; bytes are those of the "
-        "parameters, operations two per multiply-add. Copies that do not depend on one another "
-        "share a phase, so no barrier is part of it. Sampling is its five kernels together."
+        "Matrices are rows × columns. Inputs rotate through 128 MiB, except in gemm; bytes are "
+        "those of the parameters, operations two per multiply-add. Copies that do not depend on "
+        "one another share a phase, so no barrier is part of it. Sampling is its five kernels."
     )
     return f"## Kernels\n\n{table(columns, rows)}\n\n{note}"
 
