@@ -37,8 +37,18 @@ def test_an_argument_table_binds_one_buffer():
     text = msl.function(emitted(scale), table=True)
     assert "struct scale_args {" in text
     assert "  constant uint* dims [[id(3)]];" in text
-    assert "kernel void scale__table(\n    constant scale_args& args [[buffer(0)]]" in text
+    assert "kernel void scale__table(\n    constant scale_args* tables [[buffer(0)]]" in text
     assert text.count("[[buffer(") == 1
+
+
+def test_launches_that_share_a_dispatch_take_their_tables_along_z():
+    text = msl.function(emitted(scale), table=True)
+    assert "= tables[table_first + group_id.z];" in text
+    assert "if (group_id.x >= dims[2] || group_id.y >= dims[3]) return;" in text
+    deep = msl.function(emitted(scale, grid=(1, 1, "rows")), table=True)
+    assert "= tables[table_first];" in deep
+    unit = msl.translation_unit("test", [emitted(scale)], tables=True)
+    assert "constant uint table_first [[function_constant(2)]];" in unit
 
 
 def test_only_thread_positions_in_use_are_parameters():

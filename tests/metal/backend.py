@@ -1,6 +1,7 @@
 """The Metal device under test: a Mac's, or the software Metal of a test build."""
 
 import ctypes
+import json
 from functools import cache
 
 import pytest
@@ -17,14 +18,38 @@ def metal():
     try:
         return _native.open_device("metal")
     except DeviceError as error:
-        pytest.skip(str(error), allow_module_level=True)
+        pytest.skip(str(error))
 
 
-@cache
-def software() -> ctypes.CDLL:
-    """The software Metal's own functions; skips the test on a Mac."""
-    metal()
-    library = ctypes.CDLL(_native.__file__)
-    if not hasattr(library, "softmetal_encoder_calls"):
-        pytest.skip("needs the software Metal")
-    return library
+class Software:
+    """The software Metal's own functions; tests that need them are skipped on a Mac."""
+
+    def __init__(self):
+        metal()
+        # Loaded already, so its name is enough; a Mac has no such library.
+        try:
+            self._c = ctypes.CDLL("libsoftmetal.so", mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            pytest.skip("needs the software Metal")
+        self._c.softmetal_call_count.restype = ctypes.c_uint64
+        self._c.softmetal_live_objects.restype = ctypes.c_long
+        self._c.softmetal_calls.restype = ctypes.c_size_t
+
+    def calls(self, prefix: str = "compute") -> int:
+        """Calls so far whose name starts so: "compute" for those of encoders."""
+        return self._c.softmetal_call_count(prefix.encode())
+
+    def log(self) -> dict[str, int]:
+        text = ctypes.create_string_buffer(1 << 16)
+        self._c.softmetal_calls(text, ctypes.c_size_t(len(text)))
+        return json.loads(text.value)
+
+    def plant(self, faults: str) -> None:
+        """Make later calls go wrong: "fail_command_buffer:1"."""
+        self._c.softmetal_plant(faults.encode())
+
+    def planted(self) -> int:
+        return self._c.softmetal_planted()
+
+    def live_objects(self) -> int:
+        return self._c.softmetal_live_objects()

@@ -1,0 +1,209 @@
+"""What goes wrong is a typed error, and the next request works; misuse of Metal would be caught."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from backend import MODES, Software, metal
+
+from butter import _native
+from butter.errors import DeviceError, KernelError, OutOfMemory
+from native.chain import Chain, greedy_words
+
+START = 7
+
+
+@pytest.fixture(scope="module")
+def device():
+    return metal()
+
+
+@pytest.fixture(scope="module")
+def software():
+    return Software()
+
+
+@pytest.fixture(scope="module")
+def chain(device):
+    return Chain(device)
+
+
+def decode(chain, mode, count=8):
+    loop = _native.DecodeLoop(chain.plan.prepare(mode), [], 1000)
+    chain.reset(START)
+    loop.start(greedy_words(), 0, count, 0)
+    return loop.run(count)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_injected_fault_is_raised_and_the_next_run_works(chain, mode):
+    chain.device.inject_fault("the GPU caught fire")
+    with pytest.raises(DeviceError, match="caught fire"):
+        decode(chain, mode)
+    assert decode(chain, mode) == chain.greedy(START, 8)
+
+
+@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_failing_command_buffer_is_raised_and_the_next_run_works(chain, software, mode, nth):
+    software.plant(f"fail_command_buffer:{nth}")
+    with pytest.raises(DeviceError, match=r"\[metal\]"):
+        decode(chain, mode)
+    assert software.planted() == 0
+    assert decode(chain, mode) == chain.greedy(START, 8)
+
+
+def test_a_failed_allocation_is_raised(device, software):
+    software.plant("fail_allocation:1")
+    with pytest.raises(OutOfMemory):
+        device.allocate(1 << 12)
+    device.allocate(1 << 12)
+
+
+def test_a_failed_pipeline_is_raised_and_built_again(device, software):
+    memory = device.allocate(64)
+    whole = (memory, 0, 64)
+    out = device.allocate(64)
+    software.plant("fail_pipeline:1")
+    arguments = ("add_bias__f32", [whole, whole, (out, 0, 64)])
+    with pytest.raises(KernelError, match="could not compile the pipeline"):
+        device.run(*arguments, dims=[1, 16])
+    device.run(*arguments, dims=[1, 16])
+
+
+def test_synchronize_waits_for_what_nobody_waited_for(chain):
+    replay = chain.plan.prepare("icb")
+    chain.reset(START)
+    replay.submit(greedy_words())
+    chain.device.synchronize()
+    assert np.frombuffer(chain.next.read(), np.int32) == chain.greedy(START, 1)
+
+
+# -- libraries ---------------------------------------------------------------------------------
+
+
+def run_add():
+    device = _native.open_device("metal")
+    memory = device.allocate(64)
+    whole = (memory, 0, 64)
+    device.run("add__f32", [whole, whole, (device.allocate(64), 0, 64)], dims=[1, 16])
+
+
+@pytest.fixture
+def library(device, tmp_path, monkeypatch):
+    """A folder of kernels that a test may break."""
+    monkeypatch.setenv("BUTTER_METAL_KERNELS", str(tmp_path))
+    return tmp_path
+
+
+def text_of(name):
+    return Path(_native.__file__).parent / "metal" / f"{name}.metal"
+
+
+def test_no_kernels_at_all_are_refused(library):
+    with pytest.raises(KernelError, match="neither kernels.metallib nor a folder 'metal'"):
+        run_add()
+
+
+def test_a_corrupt_metallib_is_refused(library):
+    (library / "kernels.metallib").write_bytes(b"MTLB" + bytes(1000))
+    with pytest.raises(KernelError, match=r"could not load .*kernels\.metallib"):
+        run_add()
+
+
+def test_text_that_does_not_compile_is_refused(library):
+    (library / "metal").mkdir()
+    (library / "metal" / "elementwise.metal").write_text("kernel void broken(")
+    with pytest.raises(KernelError, match=r"could not compile .*elementwise\.metal"):
+        run_add()
+
+
+def test_a_missing_text_is_refused(library):
+    (library / "metal").mkdir()
+    with pytest.raises(KernelError, match=r"could not read .*elementwise\.metal"):
+        run_add()
+
+
+def test_a_library_without_a_kernel_is_refused(library):
+    if not text_of("rope").exists():
+        pytest.skip("this build ships a metallib")
+    (library / "metal").mkdir()
+    shutil.copy(text_of("rope"), library / "metal" / "elementwise.metal")
+    with pytest.raises(KernelError, match="no Metal code for 'add__f32'"):
+        run_add()
+
+
+# -- misuse, which the software Metal ends the process for ----------------------------------------
+
+
+def run_child(code):
+    path = f"import sys; sys.path[:0] = {sys.path!r}\n"
+    return subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True)
+
+
+CHILD = """
+from native.chain import Chain, greedy_words
+from butter import _native
+chain = Chain(_native.open_device("metal"))
+software = __import__("backend").Software()
+software.plant("{at_load}")
+replay = chain.plan.prepare("{mode}")
+chain.reset(7)
+software.plant("{at_run}")
+for _ in range(4):
+    replay.run(greedy_words())
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "at_load", "at_run", "complaint"),
+    [
+        ("eager", "", "skip_barrier:1", "no barrier between"),
+        ("eager", "", "shift_binding:1", "nothing is bound at buffer"),
+        ("argument_buffers", "", "skip_use_resource:1", "__table: reads 4 bytes at"),
+        ("argument_buffers", "skip_allocation:1", "", "__table: reads 4 bytes at"),
+        ("icb", "", "skip_use_resource:1", "was not made resident"),
+        ("icb", "skip_allocation:1", "", "was not made resident"),
+        ("icb", "skip_barrier:1", "", "no barrier between"),
+        ("icb", "shift_binding:1", "", "nothing is bound at buffer"),
+    ],
+)
+def test_misuse_would_be_caught(software, mode, at_load, at_run, complaint):
+    code = CHILD.format(mode=mode, at_load=at_load, at_run=at_run)
+    child = run_child(code)
+    assert child.returncode != 0
+    assert complaint in child.stderr
+
+
+WORK = """
+import gc
+import backend
+from native.chain import Chain, greedy_words
+from butter import _native
+from butter.errors import DeviceError
+def work(software):
+    chain = Chain(_native.open_device("metal"))
+    for mode in backend.MODES:
+        loop = _native.DecodeLoop(chain.plan.prepare(mode), [], 1000)
+        chain.reset(7)
+        loop.start(greedy_words(), 0, 20, 0)
+        loop.run(5)
+        software.plant("fail_command_buffer:1")
+        try:
+            loop.run(9)
+        except DeviceError:
+            pass
+software = backend.Software()
+backend.metal.cache_clear()
+work(software)
+gc.collect()
+print("alive", software.live_objects())
+"""
+
+
+def test_nothing_is_left_but_the_device(software):
+    child = run_child(WORK)
+    assert child.stdout == "alive 1\n", child.stderr
