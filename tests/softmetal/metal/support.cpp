@@ -118,8 +118,8 @@ uint64_t softmetal_call_count(const char* prefix) {
   uint64_t total = 0;
   const size_t length = std::strlen(prefix);
   for (const Counter* c : counters()) {
-    const bool whole = c->name().size() == length || c->name()[length] == ' ';
-    if (!c->name().compare(0, length, prefix) && whole) total += c->count();
+    if (c->name().compare(0, length, prefix) != 0) continue;
+    if (c->name().size() == length || c->name()[length] == ' ') total += c->count();
   }
   return total;
 }

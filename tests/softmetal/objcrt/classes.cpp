@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 #include <vector>
@@ -80,7 +81,8 @@ struct CacheEntry {
 
 CacheEntry& cached(Class cls, SEL selector) {
   constexpr size_t kEntries = 1024;
-  thread_local CacheEntry cache[kEntries];
+  // Not in the thread's static memory, of which a library that Python loads gets little.
+  thread_local const auto cache = std::make_unique<CacheEntry[]>(kEntries);
   const auto key =
       reinterpret_cast<uintptr_t>(cls) / 8 ^ reinterpret_cast<uintptr_t>(selector) / 16;
   return cache[key % kEntries];
