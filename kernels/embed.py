@@ -1,7 +1,7 @@
 """Rows of an embedding table. An id outside the vocabulary gives NaN and never a stray read."""
 
 from iron import In, Out, T, W, WARP, dim, f16, f32, group, i32, kernel, lanes, u32
-from packing import FORMATS
+from packing import FORMATS, code_word
 
 DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
 DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
@@ -41,12 +41,7 @@ def gather_q(
     tile, column = place // WARP, place % WARP
     for i in lanes(start, min(start + CHUNK, dim("n"))):
         g, c = i // G, i % G
-        if bits == 4:  # a byte holds code c in its low half and code c + G/2 in its high half
-            half = c % (G // 2)
-            shift = half % 4 * 8 + c // (G // 2) * 4
-            code = codes[tile, g, half // 4, column] >> shift & 15
-        else:
-            code = codes[tile, g, c // 4, column] >> (c % 4 * 8) & 255
+        code = code_word(codes, tile, g, c // 4, column, bits, G) >> (c % 4 * 8) & 255
         scale = f32(scales[tile, g, column])
         if SYM:
             v = (f32(code) - (1 << bits) // 2) * scale

@@ -9,7 +9,7 @@ from iron import (
     warps,
 )  # fmt: skip
 from gemv import DENSE, QUANTIZED
-from packing import FORMATS, code_words, decoded, group_bias
+from packing import FORMATS, code_word, code_words, decoded, group_bias
 
 ROWS, COLS = 3, 4  # a tile of 12 sums, 4 weights and 1 input fits 16 vector registers but for one
 BATCH = 4  # rows that share one decoding of the weights
@@ -66,14 +66,12 @@ def gemm_q(
     for b in warps(dim("k") // G):
         scale = f32(scales[tile, b, lane()])
         bias = group_bias(scales, biases, tile, b, bits, SYM)
-        for w in range(G * bits // 32):
-            word = codes[tile, b, w, lane()]
-            for half in unroll(8 // bits):
-                for j in unroll(4):
-                    value = decoded(word >> (4 * half), j, bits, scale, bias)
-                    at = b * G + 4 * w + (half * (G // 2) + j)
-                    for r in unroll(BATCH):
-                        total[4 * r + j] += value * f32(x[row[r], at])
+        for w in range(G // 4):
+            word = code_word(codes, tile, b, w, lane(), bits, G)
+            for j in unroll(4):
+                value = decoded(word, j, scale, bias)
+                for r in unroll(BATCH):
+                    total[4 * r + j] += value * f32(x[row[r], b * G + 4 * w + j])
 
     at = tile * WARP + lane()
     for r in unroll(BATCH):

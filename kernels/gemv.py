@@ -4,7 +4,7 @@ from iron import (
     WARP, In, Out, T, W, array, dim, dot_u8i8, f16, f32, group, kernel, lane, lanes, u32, unroll,
     warps,
 )  # fmt: skip
-from packing import FORMATS, code_words, decoded, group_bias
+from packing import FORMATS, code_word, code_words, decoded, group_bias
 
 DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
 DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
@@ -53,12 +53,11 @@ def gemv_q(
     for b in warps(dim("k") // G):
         scale = f32(scales[tile, b, lane()])
         bias = group_bias(scales, biases, tile, b, bits, SYM)
-        for w in range(G * bits // 32):
-            word = codes[tile, b, w, lane()]
-            for half in unroll(8 // bits):
-                for j in unroll(4):
-                    value = decoded(word >> (4 * half), j, bits, scale, bias)
-                    total[j] += value * f32(x[row, b * G + 4 * w + (half * (G // 2) + j)])
+        for w in range(G // 4):
+            word = code_word(codes, tile, b, w, lane(), bits, G)
+            for j in unroll(4):
+                value = decoded(word, j, scale, bias)
+                total[j] += value * f32(x[row, b * G + 4 * w + j])
 
     s = group.across_warps_sum((total[0] + total[1]) + (total[2] + total[3]))
     at = tile * WARP + lane()

@@ -9,6 +9,8 @@ from iron import (
     WARP, In, Out, T, array, dim, f16, f32, group, i32, inline, kernel, lane, u16, u32, unroll,
 )  # fmt: skip
 
+from packing import WIDTHS
+
 TILES = "ceildiv(n, WARP)"
 
 
@@ -133,7 +135,7 @@ def repack_q5_k(
     raw: In[u16, "stored", "k // 256 * 88"],
     half: In[f16, "stored", "k // 256 * 88"],
     order: In[u32, "n"],
-    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 8, "WARP"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 32", 5, "WARP"],
     scales: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // 32", "WARP"],
 ):
@@ -146,10 +148,14 @@ def repack_q5_k(
         sc, m = k_scale(raw, row, base + 2, j)
         scales[tile, b * 8 + j, lane()] = f16(d * f32(sc))
         biases[tile, b * 8 + j, lane()] = f16(-(least * f32(m)))
-        for w in range(8):
-            fifth = (pair(raw, row, base + (8 + 2 * w)) >> j) & 0x01010101
-            low = nibbles(pair(raw, row, base + (24 + j // 2 * 16 + 2 * w)), j % 2)
-            codes[tile, b * 8 + j, w, lane()] = low | (fifth << 4)
+        fifth = u32(0)
+        for w in unroll(8):
+            fifth = fifth | (((pair(raw, row, base + (8 + 2 * w)) >> j) & 0x01010101) << w)
+        codes[tile, b * 8 + j, 4, lane()] = fifth
+        for w in range(4):
+            at = base + (24 + j // 2 * 16 + 2 * w)
+            low, high = nibbles(pair(raw, row, at), j % 2), nibbles(pair(raw, row, at + 8), j % 2)
+            codes[tile, b * 8 + j, w, lane()] = low | (high << 4)
 
 
 @inline
@@ -164,7 +170,7 @@ def repack_q6_k(
     raw: In[u16, "stored", "k // 256 * 105"],
     half: In[f16, "stored", "k // 256 * 105"],
     order: In[u32, "n"],
-    codes: Out[u32, "ceildiv(n, WARP)", "k // 16", 4, "WARP"],
+    codes: Out[u32, "ceildiv(n, WARP)", "k // 16", 3, "WARP"],
     scales: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
     biases: Out[f16, "ceildiv(n, WARP)", "k // 16", "WARP"],
 ):
@@ -180,15 +186,18 @@ def repack_q6_k(
         scale = d * signed_byte(raw, row, base + 96, g)
         scales[tile, b * 16 + g, lane()] = f16(scale)
         biases[tile, b * 16 + g, lane()] = f16(scale * f32(-32))
-        for w in range(4):
+        low, high = array(u32, 4), u32(0)
+        for w in unroll(4):
             low_at = base + (part * 32 + quarter % 2 * 16 + odd * 8 + 2 * w)
             high_at = base + (64 + part * 16 + odd * 8 + 2 * w)
-            low = nibbles(pair(raw, row, low_at), quarter // 2)
-            high = (pair(raw, row, high_at) >> (2 * quarter)) & 0x03030303
-            codes[tile, b * 16 + g, w, lane()] = low | (high << 4)
+            low[w] = nibbles(pair(raw, row, low_at), quarter // 2)
+            high = high | (((pair(raw, row, high_at) >> (2 * quarter)) & 0x03030303) << (2 * w))
+        for w in unroll(2):
+            codes[tile, b * 16 + g, w, lane()] = low[w] | (low[w + 2] << 4)
+        codes[tile, b * 16 + g, 2, lane()] = high
 
 
-AFFINE = [{"bits": b, "G": g} for b in (4, 8) for g in (32, 64, 128)]
+AFFINE = [{"bits": b, "G": g} for b in WIDTHS for g in (32, 64, 128)]
 
 
 @kernel(
@@ -211,21 +220,40 @@ def repack_affine(
     row = min(tile * WARP + lane(), n - 1)
     scales[tile, b, lane()] = f16(f32(scale[row, b])) if is_row(tile, n) else f16(0)
     biases[tile, b, lane()] = f16(f32(bias[row, b])) if is_row(tile, n) else f16(0)
-    base = b * (G * bits // 32)
     if bits == 8:
         for w in range(G // 4):
-            codes[tile, b, w, lane()] = packed[row, base + w]
-    else:
-        for w in unroll(G // 8):
-            low, high = spread(packed, row, base, 4 * w), spread(packed, row, base, G // 2 + 4 * w)
-            codes[tile, b, w, lane()] = low | (high << 4)
+            codes[tile, b, w, lane()] = packed[row, b * (G // 4) + w]
+    if bits in (4, 5, 6):
+        for w in range(G // 8):
+            word = plane(packed, row, b * G, w, G // 8, 2, 0, bits)
+            codes[tile, b, w, lane()] = word
+    if bits in (2, 3, 6):
+        for w in range(G // 16):
+            word = plane(packed, row, b * G, w, G // 16, 4, 4 if bits == 6 else 0, bits)
+            codes[tile, b, (G // 8 if bits == 6 else 0) + w, lane()] = word
+    if bits in (3, 5):
+        for w in range(G // 32):
+            word = plane(packed, row, b * G, w, G // 32, 8, bits - 1, bits)
+            codes[tile, b, (G // 8 if bits == 5 else G // 16) + w, lane()] = word
 
 
 @inline
-def spread(packed, row, base, first):
-    """Four neighbouring 4-bit codes, one per byte; `first` is a multiple of four."""
-    word = packed[row, base + first // 8] >> (first % 8 * 4)
-    out = array(u32, 1)
-    for j in unroll(4):
-        out[0] = out[0] | (((word >> (4 * j)) & 15) << (8 * j))
-    return out[0]
+def plane(packed, row, start, w, apart, parts, low, bits):
+    """Stored word w of a plane: bits `low`… of `parts` words of codes, `apart` words from each other."""
+    out = u32(0)
+    for i in unroll(parts):
+        for byte in unroll(4):
+            code = plain_code(packed, row, start + 4 * (w + i * apart) + byte, bits)
+            width = 8 // parts
+            out = out | (((code >> low) & (2**width - 1)) << (8 * byte + i * width))
+    return out
+
+
+@inline
+def plain_code(packed, row, c, bits):
+    """Code c of a row stored as one stream of bits; it may straddle two words."""
+    first = c * bits // 32
+    last = dim("k") * bits // 32 - 1
+    low = packed[row, first] >> (c * bits % 32)
+    high = (packed[row, min(first + 1, last)] << 1) << (31 - c * bits % 32)
+    return (low | high) & (2**bits - 1)

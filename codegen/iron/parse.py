@@ -28,6 +28,10 @@ BINARY = {
 }  # fmt: skip
 
 
+# Operators that exist only between numbers known at build time.
+STATIC = (ast.Pow, ast.In, ast.NotIn)
+
+
 class Array(list):
     """A register array: its indices are numbers at build time."""
 
@@ -498,7 +502,7 @@ class Parser:
         raise self.fail(node, f"no attribute {attr}")
 
     def binary(self, node: ast.AST, op: ast.AST, a: Any, b: Any) -> Any:
-        if type(op) not in BINARY and not isinstance(op, ast.Pow):
+        if type(op) not in BINARY and not isinstance(op, STATIC):
             raise self.fail(
                 node, f"operator {type(op).__name__} is not part of the kernel language"
             )
@@ -507,10 +511,10 @@ class Parser:
                 return _python(op, a, b)
             except (TypeError, ValueError, ZeroDivisionError) as error:
                 raise self.fail(node, f"cannot be computed: {error}") from None
-        if isinstance(op, ast.Pow):
-            raise self.fail(
-                node, "** is only for numbers known at build time", "multiply, or use exp and log"
-            )
+        if isinstance(op, STATIC):
+            sign, hint = ("**", "multiply, or use exp and log") if isinstance(op, ast.Pow) else (
+                "in", "compare with each")  # fmt: skip
+            raise self.fail(node, f"{sign} is only for numbers known at build time", hint)
         kind = BINARY[type(op)]
         return self.emit(kind, self.value(a, node), self.value(b, node), node=node,
                          **({"floor": True} if isinstance(op, ast.FloorDiv) else {}))  # fmt: skip

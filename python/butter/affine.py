@@ -9,7 +9,7 @@ from .checkpoint import Stored
 from .errors import ConfigError, UnsupportedError, WeightError
 from .matrix import Format, QuantizedMatrix, run_kernel
 
-BITS, GROUPS = (4, 8), (32, 64, 128)
+BITS, GROUPS = (2, 3, 4, 5, 6, 8), (32, 64, 128)
 
 
 @dataclass
@@ -60,7 +60,7 @@ def setting(given: Any, where: str) -> tuple[int, int]:
     if bits not in BITS or group not in GROUPS:
         raise UnsupportedError(
             f"[config] quantization of {where}: got {bits!r} bits in groups of {group!r}, need "
-            f"{' or '.join(map(str, BITS))} bits in groups of {', '.join(map(str, GROUPS))}"
+            f"{', '.join(map(str, BITS))} bits in groups of {', '.join(map(str, GROUPS))}"
         )
     return bits, group
 

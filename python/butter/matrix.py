@@ -28,8 +28,8 @@ FORMATS = {
     "Q4_1": Format("repack_q4_1", 4, 32, False, 32, 20),
     "Q8_0": Format("repack_q8_0", 8, 32, True, 32, 34),
     "Q4_K": Format("repack_q4_k", 4, 32, False, 256, 144),
-    "Q5_K": Format("repack_q5_k", 8, 32, False, 256, 176),
-    "Q6_K": Format("repack_q6_k", 8, 16, False, 256, 210),
+    "Q5_K": Format("repack_q5_k", 5, 32, False, 256, 176),
+    "Q6_K": Format("repack_q6_k", 6, 16, False, 256, 210),
 }
 
 

@@ -8,7 +8,7 @@ from support.blocks import FORMATS
 from support.launch import run_kernel
 from support.oracle import assert_close
 from support.rand import integers, normal
-from support.tiles import pack_codes, unpack_codes, untiled
+from support.tiles import bit_stream, pack_codes, unpack_codes, untiled
 
 FLOATS = ["f32", "f16", "bf16"]
 formats = pytest.mark.parametrize("name", FORMATS)
@@ -61,9 +61,7 @@ def test_columns_that_are_no_multiple_of_a_block_are_refused(machine, name):
 def affine(n, groups, bits, size, dtype):
     """MLX's arrays of a random matrix, and its codes: in order from the low bits of each word."""
     codes = integers((n, groups * size), 0, 2**bits, "u32")
-    per_word = 32 // bits
-    shifts = np.arange(0, 32, bits, dtype=np.uint32)
-    packed = (codes.reshape(n, -1, per_word) << shifts).sum(axis=-1, dtype=np.uint32)
+    packed = bit_stream(codes, bits)
     scale, bias = normal((n, groups), dtype, scale=0.1), normal((n, groups), dtype, seed=1)
     return {"packed": packed, "scale": scale, "bias": bias}, codes.reshape(n, groups, size)
 
@@ -83,13 +81,45 @@ def test_repack_affine_keeps_codes_and_rounds_factors(machine, dtype, statics, n
         assert not rows[n:].any()
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-def test_packing_by_hand(bits):
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+def test_packing_loses_nothing(bits):
+    codes = integers((3, 64), 0, 2**bits, "u8", seed=bits)
+    np.testing.assert_array_equal(unpack_codes(pack_codes(codes, bits), bits), codes)
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        (8, {0: 0x01010000}),
+        (4, {0: 0x91918080}),
+        (5, {0: 0x91918080, 4: 0}),
+        (6, {0: 0x91918080, 4: 0}),
+    ],
+)
+def test_packing_by_hand(bits, words):
     """The other tests' oracle, against words written down from kernels/packing.py."""
     codes = np.arange(32, dtype=np.uint8) // 2
-    words = pack_codes(codes, bits)
-    assert words[0] == (0x01010000 if bits == 8 else 0x91918080)
-    np.testing.assert_array_equal(unpack_codes(words, bits), codes)
+    packed = pack_codes(codes, bits)
+    assert {at: packed[at] for at in words} == words
+
+
+@pytest.mark.parametrize(("bits", "word"), [(2, 0x00000002), (3, 0x00000002)])
+def test_the_pair_plane_by_hand(bits, word):
+    """Code 0 is in the low two bits, code G/4 in the next two."""
+    codes = np.zeros(32, np.uint8)
+    codes[0] = 2
+    assert pack_codes(codes, bits)[0] == word
+    codes[:] = 0
+    codes[8] = 1  # word 2 of the group: the second field of stored word 0
+    assert pack_codes(codes, bits)[0] == 4
+
+
+@pytest.mark.parametrize(("bits", "plane"), [(3, 2), (5, 4)])
+def test_the_single_plane_by_hand(bits, plane):
+    """The top bit of code 4*i + byte is bit i of that byte."""
+    codes = np.zeros(32, np.uint8)
+    codes[4 * 5 + 1] = 1 << (bits - 1)
+    assert pack_codes(codes, bits)[plane] == 1 << (8 + 5)
 
 
 @pytest.mark.oracle

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 import butter
 from butter.errors import UnsupportedError, WeightError
 from support.oracle import assert_close, kl_divergence
+from support.tiles import bit_stream
 from support.tiny import checkpoint
 from support.tolerances import MAX_MEAN_KL
 
@@ -27,9 +28,7 @@ def quantize(values, bits, group):
     scale, bias = scales.astype(np.float32)[..., None], biases.astype(np.float32)[..., None]
     codes = np.clip(np.rint((groups - bias) / scale), 0, 2**bits - 1).astype(np.uint32)
     decoded = (codes * scale + bias).reshape(n, k).astype(np.float32)
-    shifts = np.arange(32 // bits, dtype=np.uint32) * bits
-    packed = (codes.reshape(n, -1, 32 // bits) << shifts).sum(-1, dtype=np.uint32)
-    return packed, scales, biases, decoded
+    return bit_stream(codes.reshape(n, k), bits), scales, biases, decoded
 
 
 def write_pair(folder, bits, group, dtype=np.float16, odd=None):
@@ -73,7 +72,7 @@ def logits(path, **options):
         return model.logits(IDS)
 
 
-@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
 @pytest.mark.parametrize("group", [32, 64, 128])
 def test_logits_equal_those_of_the_decoded_weights(bits, group, tmp_path):
     coded, plain = write_pair(tmp_path, bits, group)
@@ -101,7 +100,7 @@ def test_an_override_for_no_matrix_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "setting,text",
     [
-        ({"bits": 3, "group_size": 64}, "3 bits in groups of 64, need 4 or 8"),
+        ({"bits": 7, "group_size": 64}, "7 bits in groups of 64, need 2, 3, 4"),
         ({"bits": 4, "group_size": 64, "mode": "mxfp4"}, "mode: got 'mxfp4'"),
         ({"bits": 8, "group_size": 64}, r"got codes .*need .* for 8 bits"),
         ({"bits": 4, "group_size": 32}, "scales f16"),

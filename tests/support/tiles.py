@@ -21,19 +21,34 @@ def untiled(tiles: np.ndarray) -> np.ndarray:
     return rows.reshape(-1, *rows.shape[2:])
 
 
+# Of each width, the planes it is stored in: (lowest bit, bits).
+PLANES = {2: [(0, 2)], 3: [(0, 2), (2, 1)], 4: [(0, 4)], 5: [(0, 4), (4, 1)], 6: [(0, 4), (4, 2)],
+          8: [(0, 8)]}  # fmt: skip
+
+
 def pack_codes(codes: np.ndarray, bits: int) -> np.ndarray:
     """[…, G] codes to […, G * bits // 32] words."""
-    bytes_ = codes.astype(np.uint8)
-    if bits == 4:
-        half = codes.shape[-1] // 2
-        bytes_ = bytes_[..., :half] | (bytes_[..., half:] << 4)
+    planes = []
+    for low, width in PLANES[bits]:
+        field = codes.astype(np.uint8) >> low & (2**width - 1)
+        parts = np.split(field, 8 // width, axis=-1)  # stored side by side in the bytes
+        planes.append(sum(p << (i * width) for i, p in enumerate(parts)).astype(np.uint8))
+    bytes_ = np.concatenate(planes, axis=-1)
     return np.ascontiguousarray(bytes_).view("<u4").astype(np.uint32)
 
 
 def unpack_codes(words: np.ndarray, bits: int) -> np.ndarray:
     """The inverse of pack_codes."""
     bytes_ = np.ascontiguousarray(words.astype("<u4")).view(np.uint8)
-    return np.concatenate([bytes_ & 15, bytes_ >> 4], axis=-1) if bits == 4 else bytes_
+    size = bytes_.shape[-1] * 8 // bits
+    codes, start = np.zeros((*bytes_.shape[:-1], size), np.uint8), 0
+    for low, width in PLANES[bits]:
+        count = size * width // 8
+        stored = bytes_[..., start : start + count]
+        parts = [stored >> (i * width) & (2**width - 1) for i in range(8 // width)]
+        codes |= np.concatenate(parts, axis=-1).astype(np.uint8) << low
+        start += count
+    return codes
 
 
 @dataclass(frozen=True)
@@ -103,3 +118,10 @@ def random_int8_rows(rows: int, k: int, group: int, seed: int = 0) -> Int8Rows:
     blocks = k // min(group, 32)
     scales = np.abs(normal((rows, blocks), "f32", seed, scale=1 / 64))
     return Int8Rows(integers((rows, k), -127, 128, "i8", seed), scales)
+
+
+def bit_stream(codes: np.ndarray, bits: int) -> np.ndarray:
+    """[n, k] codes one after the other from the low bits of the first word: MLX's packing."""
+    wide = codes[..., None] >> np.arange(bits, dtype=np.uint32) & 1
+    flat = np.packbits(wide.reshape(len(codes), -1).astype(np.uint8), axis=-1, bitorder="little")
+    return np.ascontiguousarray(flat).view("<u4").astype(np.uint32)
