@@ -323,11 +323,13 @@ inline vf tanh_(vf x) {
   const vf e = exp_(2.0f * abs_(x));
   const vf far = 1.0f - 2.0f / (e + 1.0f);
   const vf z = x * x;  // near zero the quotient cancels: odd Taylor terms
-  const vf near =
-      fma_(fma_(fma_(z, vf_all(-0.053968254f), vf_all(0.13333333f)), z, vf_all(-0.33333333f)) * z,
-           abs_(x), abs_(x));
-  const vf r = abs_(x) < 0.3f ? near : far;
-  return x < 0.0f ? -r : r;
+  vf p = vf_all(-0.0088632355f);
+  p = fma_(p, z, vf_all(0.021869489f));
+  p = fma_(p, z, vf_all(-0.053968254f));
+  p = fma_(p, z, vf_all(0.13333333f));
+  p = fma_(p, z, vf_all(-0.33333333f));
+  const vf r = abs_(x) < 0.3f ? fma_(p * z, abs_(x), abs_(x)) : far;
+  return (vf)((vi)r | ((vi)x & (vi)vf_all(-0.0f)));  // the sign of x, that of -0 too
 }
 // Cody-Waite reduction by pi/2 in three parts: good to 1e-6 for |x| up to about 1e5.
 inline vf sincos_(vf x, int quarter) {
