@@ -239,7 +239,7 @@ def repack_affine(
 
 @inline
 def plane(packed, row, start, w, apart, parts, low, bits):
-    """Stored word w of a plane: bits `low`… of `parts` words of codes, `apart` words from each other."""
+    """Word w of a plane: bits `low`… of `parts` words of codes that lie `apart` words apart."""
     out = u32(0)
     for i in unroll(parts):
         for byte in unroll(4):

@@ -163,8 +163,8 @@ MSL = Dialect(
     reserved=words("""
     args tables table_first device constant threadgroup thread kernel vertex fragment half bfloat
     uint uchar ushort ulong size_t group_id tid lane warp dims step_block metal precise fast
-    as_type exp log sin cos tanh sqrt rsqrt floor ceil rint min max abs fabs fma mulhi select step mix dot length
-    distance
+    as_type exp log sin cos tanh sqrt rsqrt floor ceil rint min max abs fabs fma mulhi select step
+    mix dot length distance
 """)
     | {f"scratch_{t}" for t in TYPES}
     | set(HELPERS),
