@@ -27,6 +27,9 @@ PLAIN = {
     )
 }  # fmt: skip
 
+# What an author calls an op.
+SPOKEN = {kind: name for name, (kind, _) in PLAIN.items()}
+
 
 def _group_id(p: Parser, node: ast.Call, args: list[Any]) -> Value:
     axis = args[0] if args else 0

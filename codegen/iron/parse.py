@@ -68,7 +68,8 @@ class Parser:
         self.block = Block()
         self.func = self._signature()
         self.frames: list[_Frame] = []
-        self.loops, self.in_lanes = 0, False
+        self.loops = 0
+        self.inside: tuple[str, ...] = ()  # kinds of the loops around
 
     # -- set-up ---------------------------------------------------------------------------------
 
@@ -320,8 +321,9 @@ class Parser:
             if before is not None:
                 self.env[node.target.id] = before
             return
-        if name == "lanes" and self.in_lanes:
-            raise self.fail(node.iter, "lanes loops cannot be nested")
+        if name in self.inside:
+            raise self.fail(node.iter, f"{name} loops cannot be nested",
+                            "divide and take the rest of one index, or use range inside")  # fmt: skip
         self.runtime_loop(node, name, start, stop, stride)
 
     def runtime_loop(self, node: ast.For, kind: str, start: Any, stop: Any, stride: Any) -> None:
@@ -330,16 +332,16 @@ class Parser:
         init = [self.value(slot.get(self.env), node) for slot in carried]
         iv = Value(name=node.target.id)
         body = Block(params=[iv] + [Value(name=s.name) for s in carried])
-        outer, outer_env, was_in_lanes = self.block, _copy(self.env), self.in_lanes
+        outer, outer_env, was_inside = self.block, _copy(self.env), self.inside
         self.block = body
         self.env[node.target.id] = iv
         for slot, v in zip(carried, body.params[1:], strict=True):
             slot.set(self.env, v)
         self.loops += 1
-        self.in_lanes = was_in_lanes or kind == "lanes"
+        self.inside += (kind,) if kind != "range" else ()
         self.statements(node.body)
         self.loops -= 1
-        self.in_lanes = was_in_lanes
+        self.inside = was_inside
         self.emit_op("yield", [self.value(s.get(self.env), node) for s in carried])
         self.block = outer
         self.frame.env = outer_env

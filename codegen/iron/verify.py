@@ -5,6 +5,8 @@ Runs after every pass, so that a fault shows at the pass that made it and emitte
 
 from dataclasses import dataclass
 
+from . import uniformity
+from .builtins import SPOKEN
 from .errors import IronError
 from .ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
 from .names import DTYPES, FLOATS, INTS, WIDE
@@ -75,6 +77,8 @@ IN_NO_WARPS_LOOP = (*GROUP_REDUCE, "across_warps_sum", "barrier")
 def verify(func: Func, after: str, target: str) -> None:
     """Raise IronError if the function is not legal after the named pass for that target."""
     _Verifier(func, after, target).block(func.body, set(), ())
+    if after == "TypeCheck":  # later passes change which ops there are, not where they stand
+        uniformity.check(func)
 
 
 class _Verifier:
@@ -158,7 +162,7 @@ class _Verifier:
         for kind, refused in (("lanes", IN_NO_LANES_LOOP), ("warps", IN_NO_WARPS_LOOP)):
             if op.kind in refused and kind in loops:
                 raise IronError(
-                    f"{op.kind.replace('_', '.', 1)} inside a {kind} loop: "
+                    f"{SPOKEN.get(op.kind, op.kind)} inside a {kind} loop: "
                     f"{kind} take different numbers of turns",
                     op.loc,
                     "move the barrier out of the loop"

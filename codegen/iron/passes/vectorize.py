@@ -5,7 +5,7 @@ scalar and makes memory accesses contiguous. GPUs need none of this, since their
 """
 
 from ..errors import IronError
-from ..ir import WARP_REDUCE, Block, Func, Op, Value
+from ..ir import COLLECTIVE, WARP_REDUCE, Block, Func, Op, Value
 
 SCALAR = ("const", "dim", "arg", "step", "group_id", "warp_width", "warp_id", "num_warps")
 
@@ -106,15 +106,8 @@ def _convert(ops: list[Op], mask: Value | None) -> list[Op]:
 
 
 def _masked(op: Op, mask: Value) -> None:
-    if op.kind.startswith(("warp_", "group_")) and op.kind != "warp_width":
-        raise IronError(f"{op.kind} under a condition that differs between lanes", op.loc,
-                        "move it out of the if")  # fmt: skip
-    if op.kind == "for" and op.attrs["kind"] == "lanes":
-        raise IronError(
-            "a lanes loop under a condition that differs between lanes",
-            op.loc,
-            "move it out of the if",
-        )
+    if op.kind in COLLECTIVE or op.kind == "step_store" or op.attrs.get("kind") == "lanes":
+        raise IronError(f"internal: {op.kind} has no mask; uniformity.py refuses it", op.loc)
     if op.kind in ("load", "store", "shared_load", "shared_store", "div", "mod"):
         op.attrs["mask"] = mask
 
