@@ -7,7 +7,10 @@ else becomes ops.
 from __future__ import annotations
 
 import ast
+import copy
+import functools
 import inspect
+import operator
 import textwrap
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +31,14 @@ BINARY = {
 }  # fmt: skip
 
 
+# What Python does with numbers.
+PYTHON = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift, ast.Pow: operator.pow, ast.Eq: operator.eq, ast.NotEq: operator.ne,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 # Operators that exist only between numbers known at build time.
 STATIC = (ast.Pow, ast.In, ast.NotIn)
 
@@ -610,16 +621,21 @@ class _Slot:
             env[self.name][self.index] = x
 
 
+@functools.cache
+def _source(fn: Any) -> tuple[list[str], int, ast.FunctionDef]:
+    """(lines, number of the first, tree) of a function, read once for all its instances."""
+    lines, first = inspect.getsourcelines(fn)
+    text = textwrap.dedent("".join(lines))
+    return text.splitlines(), first, ast.parse(text).body[0]  # type: ignore[return-value]
+
+
 class _Frame:
     """One function being read: its tree, its variables, and where its lines are."""
 
     def __init__(self, fn: Any, env: dict[str, Any]):
         self.fn, self.env = fn, env
-        lines, first = inspect.getsourcelines(fn)
-        text = textwrap.dedent("".join(lines))
-        self.lines, self.first = text.splitlines(), first
+        self.lines, self.first, self.tree = _source(fn)
         self.file = fn.__code__.co_filename.rsplit("/", 1)[-1]
-        self.tree: ast.FunctionDef = ast.parse(text).body[0]  # type: ignore[assignment]
 
     def loc(self, node: ast.AST) -> Loc:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
@@ -641,8 +657,9 @@ def _copy(env: dict[str, Any]) -> dict[str, Any]:
 
 
 def _as_load(target: ast.expr) -> ast.expr:
-    node = ast.parse(ast.unparse(target), mode="eval").body
-    return ast.copy_location(node, target)
+    node = copy.copy(target)
+    node.ctx = ast.Load()  # type: ignore[attr-defined]
+    return node
 
 
 def _bounds(b: list[Any]) -> tuple[Any, Any, Any]:
@@ -655,12 +672,10 @@ def _bounds(b: list[Any]) -> tuple[Any, Any, Any]:
 
 
 def _python(op: ast.AST, a: Any, b: Any) -> Any:
-    tree = ast.Expression(ast.Constant(0))
-    if isinstance(op, ast.cmpop):
-        tree.body = ast.Compare(ast.Constant(a), [op], [ast.Constant(b)])
-    else:
-        tree.body = ast.BinOp(ast.Constant(a), op, ast.Constant(b))
-    return eval(compile(ast.fix_missing_locations(tree), "<static>", "eval"), {})  # numbers only
+    """The operator on numbers."""
+    if isinstance(op, (ast.In, ast.NotIn)):
+        return (a in b) == isinstance(op, ast.In)
+    return PYTHON[type(op)](a, b)
 
 
 def _assigned(body: list[ast.stmt]) -> list[str]:
