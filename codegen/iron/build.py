@@ -3,11 +3,12 @@
 import importlib
 import json
 import sys
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from . import manifest, parse, wrappers
+from . import declare, manifest, parse, wrappers
 from .errors import IronError
 from .ir import Func, clone
 from .lang import REGISTRY, Kernel
@@ -22,8 +23,25 @@ def load_kernels(folder: Path) -> dict[str, Kernel]:
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     for path in sorted(folder.glob("*.py")):
-        importlib.import_module(path.stem)
+        try:
+            importlib.import_module(path.stem)
+        except SyntaxError as error:
+            at = declare.line_of(error.filename or str(path), error.lineno or 1)
+            raise IronError(f"{error.msg}", at) from None
+        except IronError:
+            raise
+        except Exception as error:
+            raise _at_import(path, error) from error
     return REGISTRY
+
+
+def _at_import(path: Path, error: Exception) -> IronError:
+    """A fault of Python while a kernel file is read, at the file's own line."""
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__)
+             if f.filename == str(path)]  # fmt: skip
+    hint = "words of the language are imported: from iron import …"
+    return IronError(f"{type(error).__name__}: {error}", declare.line_of(str(path), lines[-1] or 1)
+                     if lines else None, hint if isinstance(error, NameError) else "")  # fmt: skip
 
 
 def all_instances(kernels: dict[str, Kernel]) -> Iterator[Func]:
@@ -141,6 +159,14 @@ def check(kernels: dict[str, Kernel]) -> list[str]:
                     func = parse.instance(kernels[name], types, statics)
                     if target != "cpu" or on_cpu(kernels, func):
                         emitter(target).function(lower(func, target))
+                    if target == "cuda":
+                        typed = lower(parse.instance(kernels[name], types, statics), target,
+                                      "TypeCheck")  # fmt: skip
+                        manifest.cpp([typed])
+                        manifest.entry(typed)
                 except IronError as error:
                     errors[str(error)] = None
+                except Exception as error:  # a gap of the compiler, still shown at a kernel
+                    what = f"{name}: the compiler failed: {type(error).__name__}: {error}"
+                    errors[str(IronError(what, declare.place(kernels[name].fn)))] = None
     return list(errors)

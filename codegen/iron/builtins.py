@@ -79,7 +79,7 @@ def _prefetch(p: Parser, node: ast.Call, args: list[Any]) -> None:
     param = getattr(args[0], "param", None) if args else None
     if param is None:
         raise p.fail(node, "prefetch(tensor, i…) needs a tensor parameter and its indices")
-    p.check_rank(node, param.name, len(param.shape), args[1:])
+    p.check_index(node, param.name, param.shape, args[1:])
     p.emit_op("prefetch", [p.value(a, node) for a in args[1:]], 0, node, param=param.name)
 
 

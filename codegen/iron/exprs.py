@@ -74,6 +74,8 @@ def _build(node: ast.expr, statics: dict[str, int]) -> Expr:
 
 def fold(op: str, a: Expr, b: Expr) -> Expr:
     """op(a, b), computed where both are numbers and without neutral operands."""
+    if op in ("//", "%", "ceildiv") and b == integer(0):
+        raise ValueError("a division by zero")
     if a.op == "int" and b.op == "int":
         return integer(MEANING[op](a.args[0], b.args[0]))
     if op == "*" and integer(1) in (a, b):

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import IronError
+from . import declare
+from .errors import IronError, Loc
 from .names import DTYPES
 
 
@@ -56,6 +58,12 @@ class Tensor:
     shape: tuple[str | int, ...]
 
 
+def _caller() -> Loc:
+    """The line that called the caller."""
+    frame = sys._getframe(2)
+    return declare.line_of(frame.f_code.co_filename, frame.f_lineno)
+
+
 class _TensorKind:
     def __init__(self, kind: str):
         self._kind = kind
@@ -63,6 +71,14 @@ class _TensorKind:
     def __getitem__(self, item: tuple) -> Tensor:
         if not isinstance(item, tuple):
             item = (item,)
+        if not isinstance(item[0], (DType, TypeVar)):
+            kind = {"in": "In", "out": "Out", "inout": "InOut"}[self._kind]
+            shape = ", ".join(map(repr, item))
+            raise IronError(f"{kind}[{shape}] begins with no dtype", _caller(),
+                            f"write {kind}[f32, {shape}] or {kind}[T, {shape}]")  # fmt: skip
+        if not all(isinstance(s, (str, int)) for s in item[1:]):
+            hint = 'sizes are numbers, names of dims or expressions: "n // 32"'
+            raise IronError(f"a shape of {item[1:]!r}", _caller(), hint)
         return Tensor(self._kind, item[0], tuple(item[1:]) or (1,))
 
 
@@ -75,6 +91,8 @@ class ConstOf:
 
 class _Const:
     def __getitem__(self, dtype: DType) -> ConstOf:
+        if not isinstance(dtype, DType):
+            raise IronError(f"Const[{dtype!r}]", _caller(), "use Const[f32], [i32] or [u32]")
         return ConstOf(dtype)
 
 
@@ -140,8 +158,10 @@ def _product(spec: dict[str, Any] | list[dict] | None) -> list[dict]:
 
 
 def kernel(
+    fn: Callable | None = None,
+    /,
     *,
-    grid: str | int | tuple[str | int, ...],
+    grid: str | int | tuple[str | int, ...] | None = None,
     group: int = 32,
     types: dict[str, list[str]] | list[dict[str, str]] | None = None,
     statics: dict[str, list[int]] | list[dict[str, int]] | None = None,
@@ -153,8 +173,8 @@ def kernel(
     """Register a kernel.
 
     Args:
-        grid: groups along x, y, z as expressions over dims, statics, WARP and step fields.
-        group: lanes of a group on a GPU, a multiple of 32. A CPU always uses one warp.
+        grid: groups along x, y, z as expressions over dims, statics and WARP.
+        group: lanes of a group on a GPU, a multiple of 32 up to 1024. A CPU always uses one warp.
         types: values of the type variables that the parameters name.
         statics: named integers known at build time; one instance is built per combination.
         where: shape constraints that the runtime checks before every launch.
@@ -162,15 +182,20 @@ def kernel(
         bytes, flops: formulas for reports; bytes defaults to one pass over every tensor.
     """
 
+    if fn is not None:
+        raise IronError(f"{fn.__name__}: @kernel without arguments", declare.place(fn),
+                        'write @kernel(grid="rows")')  # fmt: skip
+
     def register(fn: Callable) -> Kernel:
-        if group % 32:
-            raise IronError(f"{fn.__name__}: group={group} is not a multiple of 32")
+        if grid is None:
+            raise IronError(f"{fn.__name__}: @kernel without a grid", declare.place(fn),
+                            'write @kernel(grid="rows")')  # fmt: skip
         spec = Kernel(
             fn=fn,
             grid=grid if isinstance(grid, tuple) else (grid,),
             group=group,
-            types=_product(types),
-            statics=_product(statics),
+            types=_product(declare.choices(fn, "types", types or {})),
+            statics=_product(declare.choices(fn, "statics", statics or {})),
             where=[where] if isinstance(where, str) and where else list(where),
             cpu=cpu or {},
             bytes=bytes,
@@ -185,12 +210,15 @@ def kernel(
                 case other:
                     raise IronError(
                         f"{fn.__name__}: parameter {name} is annotated {other!r}",
-                        hint="use In[dtype, shape…], Out[…], InOut[…] or Const[dtype]",
+                        declare.place(fn, name),
+                        "use In[dtype, shape…], Out[…], InOut[…] or Const[dtype]",
                     )
-        if fn.__name__ in REGISTRY and REGISTRY[fn.__name__].fn.__code__.co_filename != (
-            fn.__code__.co_filename
-        ):
-            raise IronError(f"two kernels are named {fn.__name__}")
+        declare.check(spec)
+        if fn.__name__ in REGISTRY:
+            first, second = (declare.place(f) for f in (REGISTRY[fn.__name__].fn, fn))
+            if (first.file, first.line) != (second.file, second.line):
+                raise IronError(f"two kernels are named {fn.__name__}", second,
+                                f"the other one is in {first.file}:{first.line}")  # fmt: skip
         REGISTRY[fn.__name__] = spec
         return spec
 

@@ -11,6 +11,14 @@ INTS = ("i8", "u8", "i16", "u16", "i32", "u32")
 WIDE = {"i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}
 
 
+def int_range(dtype: str) -> tuple[float, float]:
+    """The literals an integer dtype takes; unsigned ones also take negative ones for their bits."""
+    if dtype not in INTS:
+        return float("-inf"), float("inf")
+    bits = 8 * DTYPES[dtype]
+    return -(1 << bits - 1), (1 << bits - (dtype[0] == "i")) - 1
+
+
 def symbol(kernel: str, types: dict[str, str], statics: dict[str, int]) -> str:
     """The emitted name of one instance: kernel, types and statics in declaration order."""
     parts = [kernel]

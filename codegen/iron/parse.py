@@ -15,12 +15,12 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-from . import exprs, ir
+from . import declare, exprs, ir, lang
 from .builtins import CALLS
 from .errors import IronError, Loc
 from .ir import Block, Func, Op, Value
 from .lang import Builtin, DType, Inline, Kernel, TypeVar
-from .names import DTYPES, symbol
+from .names import int_range
 from .step_block import FIELDS
 
 BINARY = {
@@ -39,6 +39,14 @@ PYTHON = {
     ast.RShift: operator.rshift, ast.Pow: operator.pow, ast.Eq: operator.eq, ast.NotEq: operator.ne,
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
+# Python's words that kernels lack, and what to write for them.
+ABSENT = {
+    "print": "kernels print nothing; store what you want to see and look at it in a test",
+    "len": 'sizes are dims: dim("n")',
+    "sum": "add in a loop, then group.sum(x) or warp.sum(x) over the lanes",
+    "int": "convert with i32(x) or u32(x)",
+    "float": "convert with f32(x)",
+}
 # Operators that exist only between numbers known at build time.
 STATIC = (ast.Pow, ast.In, ast.NotIn)
 
@@ -77,62 +85,13 @@ class Parser:
     def __init__(self, spec: Kernel, types: dict[str, str], statics: dict[str, int]):
         self.spec, self.types, self.statics = spec, types, statics
         self.block = Block()
-        self.func = self._signature()
+        self.func = declare.signature(spec, types, statics)
+        self.func.body = self.block
         self.frames: list[_Frame] = []
         self.loops = 0
         self.inside: tuple[str, ...] = ()  # kinds of the loops around
 
     # -- set-up ---------------------------------------------------------------------------------
-
-    def _signature(self) -> Func:
-        spec, statics = self.spec, self.statics
-
-        def dtype(d: DType | TypeVar) -> str:
-            if isinstance(d, DType):
-                return d.name
-            if d.name not in self.types:
-                raise IronError(
-                    f"{spec.name}: type variable {d.name} has no values", hint="list them in types="
-                )
-            return self.types[d.name]
-
-        params = [
-            ir.Param(n, t.kind, dtype(t.dtype), tuple(exprs.parse(s, statics) for s in t.shape))
-            for n, t in spec.tensors.items()
-        ]
-        consts = [ir.ConstParam(n, c.dtype.name) for n, c in spec.consts.items()]
-        dims: list[str] = []
-        for p in params:
-            for s in p.shape:
-                dims += [n for n in sorted(s.names()) if n != "WARP" and n not in dims]
-        grid = [exprs.parse(g, statics) for g in spec.grid] + [exprs.integer(1)] * (
-            3 - len(spec.grid)
-        )
-        traffic = spec.bytes or " + ".join(
-            "*".join(
-                [
-                    str(_size(p.dtype) * (2 if p.kind == "inout" else 1)),
-                    *(f"({exprs.text(s)})" for s in p.shape),
-                ]
-            )
-            for p in params
-        )
-        return Func(
-            symbol=symbol(spec.name, self.types, statics),
-            kernel=spec.name,
-            source=spec.module,
-            types=self.types,
-            statics=statics,
-            params=params,
-            consts=consts,
-            dims=dims,
-            grid=tuple(grid),
-            group=spec.group,
-            constraints=[(exprs.parse(w, statics), w) for w in spec.where],
-            bytes=exprs.parse(traffic, statics),
-            flops=exprs.parse(spec.flops or 0, statics),
-            body=self.block,
-        )
 
     def run(self) -> Func:
         env: dict[str, Any] = {p.name: TensorRef(p) for p in self.func.params}
@@ -140,7 +99,20 @@ class Parser:
         self.push(self.spec.fn, env)
         self.statements(self.frame.tree.body)
         self.emit_op("yield", [])
+        self.check_outputs()
         return self.func
+
+    def check_outputs(self) -> None:
+        """A kernel that leaves an output as it was would hand out whatever memory held."""
+        stored = {op.attrs["param"] for op in self.func.body.walk() if op.kind == "store"}
+        for p in self.func.params:
+            if p.kind == "out" and p.name not in stored:
+                raise IronError(f"{self.spec.name} never writes {p.name}",
+                                declare.place(self.spec.fn, p.name),
+                                f"store every element: {p.name}[i] = …")  # fmt: skip
+        if not stored and not self.func.writes_step:
+            raise IronError(f"{self.spec.name} writes nothing", declare.place(self.spec.fn),
+                            "give it an Out[…] or InOut[…] parameter and store to it")  # fmt: skip
 
     # -- source positions -----------------------------------------------------------------------
 
@@ -202,6 +174,8 @@ class Parser:
             if isinstance(node, ast.Return):
                 if node.value is None:
                     raise self.fail(node, "a plain return must stand in a top-level `if`")
+                if len(self.frames) == 1:
+                    raise self.fail(node, "a kernel returns nothing", "store to an Out[…]")
                 if i != len(body) - 1:
                     raise self.fail(node, "return must be the last statement of an inline function")
                 return self.expression(node.value)
@@ -228,10 +202,13 @@ class Parser:
             case ast.Pass():
                 return
             case _:
+                loops = isinstance(node, (ast.While, ast.Break, ast.Continue))
                 raise self.fail(
                     node,
                     f"{type(node).__name__.lower()} is not part of the kernel language",
-                    "use for, if, assignments and expressions",
+                    "use `for r in range(n)` with an `if` inside"
+                    if loops
+                    else "use for, if, assignments and expressions",
                 )
 
     def assign(self, target: ast.expr, x: Any) -> None:
@@ -255,6 +232,9 @@ class Parser:
                 self.store(target, self.expression(base), self.indices(index), x)
             case ast.Attribute(value=base, attr=attr):
                 self.attribute(target, self.expression(base), attr)  # checks that the field exists
+                if attr != "out_token":
+                    raise self.fail(target, f"step.{attr} is the host's",
+                                    "a kernel may write step.out_token only")  # fmt: skip
                 self.func.writes_step = True
                 self.emit_op("step_store", [self.value(x, target)], 0, target, field=attr)
             case _:
@@ -269,11 +249,11 @@ class Parser:
                     raise self.fail(
                         node, f"{param.name} is read-only", "declare it Out[…] or InOut[…]"
                     )
-                self.check_rank(node, param.name, len(param.shape), index)
+                self.check_index(node, param.name, param.shape, index)
                 args = [self.value(i, node) for i in index] + [self.value(x, node)]
                 self.emit_op("store", args, 0, node, param=param.name)
             case SharedRef(s):
-                self.check_rank(node, s.name, len(s.shape), index)
+                self.check_index(node, s.name, s.shape, index)
                 args = [self.value(i, node) for i in index] + [self.value(x, node)]
                 self.emit_op("shared_store", args, 0, node, name=s.name)
             case _:
@@ -281,9 +261,17 @@ class Parser:
                     node, "only tensors, shared memory and register arrays can be indexed"
                 )
 
-    def check_rank(self, node: ast.AST, name: str, rank: int, index: list[Any]) -> None:
-        if len(index) != rank:
-            raise self.fail(node, f"{name} has {rank} dimensions, got {len(index)} indices")
+    def check_index(self, node: ast.AST, name: str, shape: tuple, index: list[Any]) -> None:
+        """As many indices as axes; those that are numbers lie inside sizes that are."""
+        sizes = [exprs.text(n) if isinstance(n, exprs.Expr) else str(n) for n in shape]
+        if len(index) != len(shape):
+            raise self.fail(node, f"{name} has {len(shape)} dimensions, got {len(index)} indices",
+                            f"its shape is [{', '.join(sizes)}]")  # fmt: skip
+        for i, size in zip(index, sizes, strict=True):
+            if isinstance(i, int) and (i < 0 or size.isdigit() and i >= int(size)):
+                raise self.fail(node, f"index {i} is outside {name}[{', '.join(sizes)}]",
+                                "indices count from 0" + (
+                                    f": the last one is {size} - 1" if i < 0 else ""))  # fmt: skip
 
     def array_index(self, node: ast.AST, base: Array, index: list[Any]) -> int:
         i = index[0]
@@ -333,8 +321,8 @@ class Parser:
                 self.env[node.target.id] = before
             return
         if name in self.inside:
-            raise self.fail(node.iter, f"{name} loops cannot be nested",
-                            "divide and take the rest of one index, or use range inside")  # fmt: skip
+            hint = "divide and take the rest of one index, or use range inside"
+            raise self.fail(node.iter, f"{name} loops cannot be nested", hint)
         self.runtime_loop(node, name, start, stop, stride)
 
     def runtime_loop(self, node: ast.For, kind: str, start: Any, stop: Any, stride: Any) -> None:
@@ -389,12 +377,8 @@ class Parser:
             and isinstance(node.body[0], ast.Return)
             and node.body[0].value is None
         ):
-            if (
-                node.orelse
-                or self.loops
-                or len(self.frames) > 1
-                or self.block is not self.func.body
-            ):
+            inside = self.loops or len(self.frames) > 1 or self.block is not self.func.body
+            if node.orelse or inside:
                 raise self.fail(
                     node, "an early return must stand at the top level of a kernel, without else"
                 )
@@ -499,14 +483,28 @@ class Parser:
             return Builtin(name)
         if name == "range":
             return range
+        raise self.fail(node, f"unknown name {name}", self.unknown(name))
+
+    def unknown(self, name: str) -> str:
+        """What someone who wrote an unknown name may have meant."""
+        if name in self.func.dims:
+            return f'write dim("{name}")'
+        if name in ABSENT:
+            return ABSENT[name]
+        words = [n for n, x in vars(lang).items() if isinstance(x, (Builtin, DType, TypeVar))]
+        if name in words or name == "inline":
+            return f"import it: from iron import {name}"
         known = sorted(set(self.env) | set(self.statics))
-        raise self.fail(node, f"unknown name {name}", "known here: " + ", ".join(known))
+        near = declare.nearest(name, [*known, *words, *self.func.dims])
+        return near + "known here: " + ", ".join(known)
 
     def attribute(self, node: ast.Attribute, base: Any, attr: str) -> Any:
         if isinstance(base, Builtin) and base.name == "step":
             if attr not in FIELDS:
                 raise self.fail(
-                    node, f"the step block has no field {attr}", "fields: " + ", ".join(FIELDS)
+                    node,
+                    f"the step block has no field {attr}",
+                    declare.nearest(attr, FIELDS) + "fields: " + ", ".join(FIELDS),
                 )
             self.func.uses_step = True
             return self.emit("step", node=node, field=attr)
@@ -529,6 +527,8 @@ class Parser:
                 "in", "compare with each")  # fmt: skip
             raise self.fail(node, f"{sign} is only for numbers known at build time", hint)
         kind = BINARY[type(op)]
+        if kind in ("shl", "shr") and isinstance(b, int) and not 0 <= b < 32:
+            raise self.fail(node, f"a shift by {b}", "words have 32 bits: shift by 0 to 31")
         return self.emit(kind, self.value(a, node), self.value(b, node), node=node,
                          **({"floor": True} if isinstance(op, ast.FloorDiv) else {}))  # fmt: skip
 
@@ -538,7 +538,11 @@ class Parser:
         return self.emit(kind, self.value(a, node), self.value(b, node), node=node)
 
     def unary(self, node: ast.AST, op: ast.AST, x: Any) -> Any:
+        if not isinstance(x, (Value, bool, int, float)):
+            raise self.fail(node, f"no number: {ast.unparse(node)}", "call a dtype: -f32(x)")
         if not isinstance(x, Value):
+            if isinstance(op, ast.Invert) and isinstance(x, float):
+                raise self.fail(node, "~ is for integers")
             return {ast.USub: lambda v: -v, ast.Not: lambda v: not v, ast.UAdd: lambda v: v,
                     ast.Invert: lambda v: ~v}[type(op)](x)  # fmt: skip
         match op:
@@ -557,12 +561,12 @@ class Parser:
             case TensorRef(param):
                 if param.kind == "out":
                     raise self.fail(node, f"{param.name} is write-only", "declare it InOut[…]")
-                self.check_rank(node, param.name, len(param.shape), index)
+                self.check_index(node, param.name, param.shape, index)
                 return self.emit(
                     "load", *(self.value(i, node) for i in index), node=node, param=param.name
                 )
             case SharedRef(s):
-                self.check_rank(node, s.name, len(s.shape), index)
+                self.check_index(node, s.name, s.shape, index)
                 return self.emit(
                     "shared_load", *(self.value(i, node) for i in index), node=node, name=s.name
                 )
@@ -587,6 +591,10 @@ class Parser:
             case DType(name):
                 if len(args) != 1:
                     raise self.fail(node, f"{name}(x) takes one value, got {len(args)}")
+                low, high = int_range(name)
+                if isinstance(args[0], int) and not low <= args[0] <= high:
+                    raise self.fail(node, f"{args[0]} does not fit {name}",
+                                    f"it holds up to {high}")  # fmt: skip
                 return self.emit("cast", self.value(args[0], node), node=node, to=name)
             case Inline(f):
                 names = f.__code__.co_varnames[: f.__code__.co_argcount]
@@ -645,10 +653,6 @@ class _Frame:
         else:  # the rest of its first line, without a comment
             end = len(text.partition("  #")[0].rstrip())
         return Loc(self.file, self.first + line - 1, column, end, text)
-
-
-def _size(dtype: str) -> int:
-    return DTYPES[dtype]
 
 
 def _copy(env: dict[str, Any]) -> dict[str, Any]:

@@ -179,12 +179,76 @@ def lambda_expression(x: X, out: Y):
     out[0] = f(x[0, 0])
 
 
+def misspelled(x: X, out: Y):
+    total = x[0, 0]  # noqa: F841
+    out[0] = totl  # at: totl
+
+
+def not_imported(x: X, out: Y):
+    out[0] = tanh(x[0, 0])  # at: tanh
+
+
+def bare_dim(x: X, out: Y):
+    for i in lanes(n):  # at: n
+        out[i] = x[0, i]
+
+
+def prints(x: X, out: Y):
+    print(x[0, 0])  # at: print
+
+
+def length(x: X, out: Y):
+    out[len(x)] = 1.0  # at: len
+
+
+def returns_a_value(x: X, out: Y):
+    out[0] = x[0, 0]
+    return x  # at: return x
+
+
+def index_from_the_end(x: X, out: Y):
+    out[-1] = x[0, 0]  # at: out[-1]
+
+
+def literal_too_large(x: X, out: Y):
+    out[0] = f32(u32(99999999999))  # at: u32(99999999999)
+
+
+def shift_of_a_word(x: X, out: Y):
+    out[0] = f32(lane() << 32)  # at: lane() << 32
+
+
+def negated_dtype(x: X, out: Y):
+    out[0] = -f32  # at: -f32
+
+
+def step_of_the_host(x: X, out: Y):
+    out[0] = x[0, 0]
+    step.pos = 1  # at: step.pos
+
+
+def step_misspelled(x: X, out: Y):
+    out[0] = f32(step.row)  # at: step.row
+
+
 ERRORS = {
+    misspelled: ("unknown name totl", "did you mean total?"),
+    not_imported: ("unknown name tanh", "from iron import tanh"),
+    bare_dim: ("unknown name n", 'write dim("n")'),
+    prints: ("unknown name print", "look at it in a test"),
+    length: ("unknown name len", 'dim("n")'),
+    returns_a_value: ("a kernel returns nothing", "store to an Out"),
+    index_from_the_end: ("index -1 is outside out[n]", "n - 1"),
+    literal_too_large: ("99999999999 does not fit u32", "4294967295"),
+    shift_of_a_word: ("a shift by 32", "0 to 31"),
+    negated_dtype: ("no number: -f32", "-f32(x)"),
+    step_of_the_host: ("step.pos is the host's", "out_token only"),
+    step_misspelled: ("no field row", "did you mean rows?"),
     unknown_name: ("unknown name y", "known here: out, x"),
     function_that_is_not_inline: ("plain_python cannot be called", "mark it @inline"),
-    while_loop: ("while is not part of", "use for, if"),
+    while_loop: ("while is not part of", "for r in range(n)"),
     loop_over_a_list: ("cannot loop over this", "use range, lanes"),
-    wrong_rank: ("x has 2 dimensions, got 1 indices", ""),
+    wrong_rank: ("x has 2 dimensions, got 1 indices", "its shape is [rows, n]"),
     store_to_an_input: ("x is read-only", "declare it Out"),
     load_of_an_output: ("out is write-only", "declare it InOut"),
     tensor_as_a_variable: ("out is a tensor parameter", "write its elements"),
@@ -258,7 +322,7 @@ def test_a_parameter_needs_a_kind():
     def no_kind(x: f32, out: Y):
         barrier()
 
-    with pytest.raises(IronError, match="parameter x is annotated .*\n.*use In"):
+    with pytest.raises(IronError, match="parameter x is annotated (.|\n)*use In"):
         kernel(grid=1)(no_kind)
     assert "no_kind" not in REGISTRY
 

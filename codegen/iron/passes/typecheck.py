@@ -7,7 +7,7 @@ Loads of i8 and i16 give i32, of u8 and u16 u32: small integers exist only in me
 
 from ..errors import IronError
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
-from ..names import FLOATS, WIDE
+from ..names import FLOATS, WIDE, int_range
 from ..step_block import FIELDS
 
 INTEGER_ONLY = ("mod", "and", "or", "xor", "shl", "shr")
@@ -56,6 +56,9 @@ class _Checker:
             raise self.fail(op, f"{x} is not a condition", "compare it")
         if to in ("i32", "u32") and isinstance(x, float):
             raise self.fail(op, f"{x} cannot become {to}", f"convert with {to}(…)")
+        low, high = int_range(to)
+        if to in ("i32", "u32") and not low <= x <= high:
+            raise self.fail(op, f"{x} does not fit {to}", f"it holds up to {high}")
         const.attrs["value"] = float(x) if to in FLOATS else (bool(x) if to == "bool" else int(x))
         if to == "u32":
             const.attrs["value"] &= 0xFFFFFFFF
