@@ -33,6 +33,7 @@ FAULTS = {
     "divergent_sum": "a simdgroup operation that not all lanes reach",
     "divergent_barrier": "a barrier that not all",
     "race_in_group": "without a barrier",
+    "race_in_simdgroup": "without a barrier",
     # encoders and command buffers
     "two_encoders": "a second encoder",
     "encode_after_end": "after endEncoding",

@@ -105,6 +105,20 @@ kernel void reverse_without_barrier(
   x[tid] = scratch[threads - 1u - tid];
 }
 
+kernel void neighbour_after_sum(device uint* x [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup uint scratch[64];
+  scratch[tid] = tid;
+  const uint total = simd_sum(x[tid]);
+  x[tid] = total + scratch[tid ^ 1u];
+}
+
+kernel void neighbour_after_barrier(device uint* x [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  threadgroup uint scratch[64];
+  scratch[tid] = tid;
+  simdgroup_barrier(mem_flags::mem_threadgroup);
+  x[tid] = scratch[tid ^ 1u];
+}
+
 kernel void divergent_sum(
     device uint* x [[buffer(0)]],
     uint tid [[thread_index_in_threadgroup]]) {

@@ -35,12 +35,14 @@ constexpr char kMagic[] = "softmetal archive";
 }
 - (BOOL)addComputePipelineFunctionsWithDescriptor:(MTLComputePipelineDescriptor*)descriptor
                                             error:(NSError* __autoreleasing*)error {
+  CALL("archive");
   (void)error;
   CHECK(descriptor.computeFunction, "addComputePipelineFunctions: no function");
   _names.insert(descriptor.computeFunction.name.UTF8String);
   return YES;
 }
 - (BOOL)serializeToURL:(NSURL*)url error:(NSError* __autoreleasing*)error {
+  CALL("archive");
   std::ofstream file(url.path.UTF8String);
   file << kMagic << '\n';
   for (const std::string& name : _names) file << name << '\n';

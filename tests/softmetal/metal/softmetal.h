@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 /// Counts of all calls since the last reset, as JSON: {"compute setBuffer:offset:atIndex:": 12}.
-/// Kinds: device, library, queue, command_buffer, compute, blit, indirect, argument, residency.
-/// Returns the length of the text; writes at most `size` bytes of it.
+/// Kinds: device, library, archive, queue, command_buffer, compute, blit, indirect, argument,
+/// event, residency. Returns the length of the text; writes at most `size` bytes of it.
 size_t softmetal_calls(char* text, size_t size);
 void softmetal_reset_calls(void);
 

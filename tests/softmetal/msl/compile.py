@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -66,7 +67,7 @@ def compile_file(clang: str, path: Path, folder: Path, flags: list[str]) -> Path
     if not out.exists():
         source = path.read_text()
         check(clang, path, source)
-        part = out.with_suffix(f".{os.getpid()}")
+        part = out.with_suffix(f".{os.getpid()}.part")
         command = [clang, *FLAGS, TRACE, *flags, "-x", "c++", "-c", "-", "-o", str(part)]
         run(command, convert(source, str(path)))
         part.rename(out)
@@ -95,11 +96,15 @@ def main() -> None:
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--runner", type=Path, help="folder of libsoftmetal.so")
     parser.add_argument("--flag", action="append", default=[], help="for the compiler")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("files", type=Path, nargs="+")
     args = parser.parse_args()
     if args.check:
         for path in args.files:
-            check(args.clang, path, path.read_text())
+            source = path.read_text()
+            check(args.clang, path, source)
+            syntax = [args.clang, *FLAGS, "-fsyntax-only", "-x", "c++", "-"]
+            run(syntax, convert(source, str(path)))
         return
     out, objects = args.out, Path(f"{args.out}.objects")
     if args.cache:
@@ -110,7 +115,8 @@ def main() -> None:
         if out.exists():
             return
     objects.mkdir(parents=True, exist_ok=True)
-    made = [compile_file(args.clang, p, objects, args.flag) for p in args.files]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        made = [*pool.map(lambda p: compile_file(args.clang, p, objects, args.flag), args.files)]
     link(args.clang, made, out, args.runner, args.flag)
 
 

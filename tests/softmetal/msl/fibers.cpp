@@ -159,7 +159,7 @@ bool Group::run_simdgroup(unsigned simdgroup) {
                       : "a simdgroup operation that not all lanes reach together");
     }
     if (first.waits_for == kMslThreadgroup) return true;
-    ++simdgroup_clock[simdgroup];
+    if (first.waits_for == kMslSimdBarrier) ++simdgroup_clock[simdgroup];
   }
 }
 

@@ -49,7 +49,7 @@ struct Group {
   void* scheduler = nullptr;
   unsigned ended = 0;
   std::vector<unsigned> active;           // lanes, by simdgroup
-  std::vector<uint32_t> simdgroup_clock;  // simdgroup operations so far
+  std::vector<uint32_t> simdgroup_clock;  // simdgroup barriers so far
   uint32_t epoch = 0;                     // threadgroup barriers so far
   std::vector<Cell> cells;
   std::vector<Suspect> suspects;

@@ -1,6 +1,6 @@
 // Races in threadgroup memory: two threads touch a byte, one writes it, no barrier in between.
-// Lanes of one simdgroup are also ordered by its own operations. Threads may write what is there
-// already, as when all of them store the same sum.
+// Lanes of one simdgroup are also ordered by simdgroup_barrier, but not by simd_sum and its like.
+// Threads may write what is there already, as when all of them store the same sum.
 #include "group.h"
 
 namespace msl {

@@ -111,7 +111,7 @@ struct MslLaunch {
 void msl_run(MslLaunch& launch);
 
 /// Called from kernels.
-enum MslScope { kMslSimd = 1, kMslThreadgroup = 2 };
+enum MslScope { kMslSimd = 1, kMslThreadgroup = 2, kMslSimdBarrier = 3 };
 extern "C" {
 void msl_sync(int scope, const void* site);
 char* msl_slots(int phase);  // 32 slots of 32 bytes for the simdgroup of the running lane

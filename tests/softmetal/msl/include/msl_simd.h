@@ -46,7 +46,7 @@ enum class mem_flags { mem_none = 0, mem_device = 1, mem_threadgroup = 2 };
 constexpr mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(int(a) | int(b)); }
 
 MSL_CALL inline void threadgroup_barrier(mem_flags) { msl_sync(kMslThreadgroup, MSL_SITE); }
-MSL_CALL inline void simdgroup_barrier(mem_flags) { msl_sync(kMslSimd, MSL_SITE); }
+MSL_CALL inline void simdgroup_barrier(mem_flags) { msl_sync(kMslSimdBarrier, MSL_SITE); }
 
 #define MSL_REDUCTION(name, expression)                              \
   MSL_INLINE T name(T x) {                                           \
