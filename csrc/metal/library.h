@@ -4,11 +4,13 @@
 #import <Metal/Metal.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 
 #include "hal/manifest.h"
+#include "metal/archive.h"
 #include "metal/ref.h"
 
 namespace butter::metal {
@@ -25,20 +27,27 @@ class Library {
   /// Throws KernelError if kernels.metallib is there but broken, or if nothing is there at all.
   explicit Library(id<MTLDevice> device);
 
-  /// Without a metallib this compiles the kernel's source file at its first use. Throws
-  /// KernelError.
-  Ref<id<MTLFunction>> function(const KernelInfo& info, Form form,
-                                MTLFunctionConstantValues* constants);
+  /// A metallib, or one compiled text.
+  struct Unit {
+    Ref<id<MTLLibrary>> library;
+    std::unique_ptr<Archive> archive;  // of a text
+  };
+
+  /// Without a metallib this compiles the kernel's text at its first use. Throws KernelError.
+  Unit& unit(const KernelInfo& info, Form form);
+
+  /// Throws KernelError if the unit lacks the kernel.
+  static Ref<id<MTLFunction>> function(const Unit& unit, const KernelInfo& info, Form form,
+                                       MTLFunctionConstantValues* constants);
 
  private:
-  id<MTLLibrary> unit(const KernelInfo& info, Form form);
-  Ref<id<MTLLibrary>> compile(const std::string& path);
+  Unit compile(const std::string& name);
 
   const Ref<id<MTLDevice>> device_;
   const std::string folder_;
-  Ref<id<MTLLibrary>> all_;  // the metallib, if there is one
+  Unit all_;  // the metallib, if there is one
   std::mutex mutex_;
-  std::map<std::string, Ref<id<MTLLibrary>>> units_;  // by path of the MSL text
+  std::map<std::string, Unit> units_;  // by name of the text
 };
 
 }  // namespace butter::metal

@@ -43,22 +43,22 @@ Library::Library(id<MTLDevice> device)
                        ". Reinstall Butter."));
   }
   NSError* error = nil;
-  all_ = Ref<id<MTLLibrary>>([device newLibraryWithURL:[NSURL fileURLWithPath:ns(path)]
-                                                 error:&error]);
-  if (!all_.get()) {
+  all_.library = Ref<id<MTLLibrary>>([device newLibraryWithURL:[NSURL fileURLWithPath:ns(path)]
+                                                         error:&error]);
+  if (!all_.library.get()) {
     throw Error(Code::kKernel, "metal",
                 concat("could not load ", path, ": ", reason(error), ". Reinstall Butter."));
   }
 }
 
-Ref<id<MTLFunction>> Library::function(const KernelInfo& info, Form form,
+Ref<id<MTLFunction>> Library::function(const Unit& unit, const KernelInfo& info, Form form,
                                        MTLFunctionConstantValues* constants) {
   std::string name(info.symbol);
   if (form == Form::kTable) name += "__table";
   NSError* error = nil;
-  Ref<id<MTLFunction>> function([unit(info, form) newFunctionWithName:ns(name)
-                                                       constantValues:constants
-                                                                error:&error]);
+  Ref<id<MTLFunction>> function([unit.library newFunctionWithName:ns(name)
+                                                   constantValues:constants
+                                                            error:&error]);
   if (!function.get()) {
     throw Error(Code::kKernel, "metal",
                 concat("this build has no Metal code for '", name, "': ", reason(error)));
@@ -66,18 +66,18 @@ Ref<id<MTLFunction>> Library::function(const KernelInfo& info, Form form,
   return function;
 }
 
-id<MTLLibrary> Library::unit(const KernelInfo& info, Form form) {
-  if (all_.get()) return all_;
-  const std::string suffix = form == Form::kTable ? "_tables.metal" : ".metal";
-  const std::string path = folder_ + "/metal/" + stem(info.source) + suffix;
+Library::Unit& Library::unit(const KernelInfo& info, Form form) {
+  if (all_.library.get()) return all_;
+  const std::string name = stem(info.source) + (form == Form::kTable ? "_tables" : "");
   // Held while compiling: another thread that needs this file would only compile it too.
   const std::lock_guard lock(mutex_);
-  Ref<id<MTLLibrary>>& unit = units_[path];
-  if (!unit.get()) unit = compile(path);
+  Unit& unit = units_[name];
+  if (!unit.library.get()) unit = compile(name);
   return unit;
 }
 
-Ref<id<MTLLibrary>> Library::compile(const std::string& path) {
+Library::Unit Library::compile(const std::string& name) {
+  const std::string path = concat(folder_, "/metal/", name, ".metal");
   std::ifstream file(path, std::ios::binary);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   if (!file) {
@@ -91,7 +91,7 @@ Ref<id<MTLLibrary>> Library::compile(const std::string& path) {
   if (!library.get()) {
     throw Error(Code::kKernel, "metal", concat("could not compile ", path, ": ", reason(error)));
   }
-  return library;
+  return {std::move(library), std::make_unique<Archive>(device_, name, text)};
 }
 
 }  // namespace butter::metal

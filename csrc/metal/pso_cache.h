@@ -51,6 +51,8 @@ class PsoCache {
     size_t operator()(const Key& key) const;
   };
 
+  static Ref<MTLFunctionConstantValues*> constant_values(const Key& key);
+  Ref<id<MTLComputePipelineState>> compile(const Key& key);
   std::unique_ptr<MetalPipeline> build(const Key& key);
 
   const Ref<id<MTLDevice>> device_;

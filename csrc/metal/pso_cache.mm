@@ -19,26 +19,25 @@ MTLDataType data_type(DType dtype) {
                                 : MTLDataTypeUInt;
 }
 
-/// Function constants are named <kernel>_<constant>; their indices differ from file to file.
-Ref<MTLFunctionConstantValues*> constant_values(const KernelInfo& info,
-                                                std::span<const uint32_t> consts, Form form,
-                                                uint32_t first) {
-  Ref<MTLFunctionConstantValues*> values([[MTLFunctionConstantValues alloc] init]);
-  for (size_t i = 0; i < info.consts.size(); ++i) {
-    const std::string name = concat(info.name, "_", info.consts[i].name);
-    [values setConstantValue:&consts[i] type:data_type(info.consts[i].dtype) withName:ns(name)];
-  }
-  if (form == Form::kTable) {
-    [values setConstantValue:&first type:MTLDataTypeUInt withName:@"table_first"];
-  }
-  return values;
-}
-
 [[noreturn]] void fail(const KernelInfo& info, const std::string& message) {
   throw Error(Code::kKernel, std::string(info.symbol), message);
 }
 
 }  // namespace
+
+/// Function constants are named <kernel>_<constant>; their indices differ from file to file.
+Ref<MTLFunctionConstantValues*> PsoCache::constant_values(const Key& key) {
+  const KernelInfo& info = *key.info;
+  Ref<MTLFunctionConstantValues*> values([[MTLFunctionConstantValues alloc] init]);
+  for (size_t i = 0; i < info.consts.size(); ++i) {
+    const std::string name = concat(info.name, "_", info.consts[i].name);
+    [values setConstantValue:&key.consts[i] type:data_type(info.consts[i].dtype) withName:ns(name)];
+  }
+  if (key.form == Form::kTable) {
+    [values setConstantValue:&key.first type:MTLDataTypeUInt withName:@"table_first"];
+  }
+  return values;
+}
 
 bool PsoCache::Key::operator==(const Key& other) const {
   return info == other.info && form == other.form && first == other.first &&
@@ -66,18 +65,19 @@ const MetalPipeline& PsoCache::get(const KernelInfo& info, std::span<const uint3
   return *pipelines_.try_emplace(key, std::move(built)).first->second;
 }
 
-std::unique_ptr<MetalPipeline> PsoCache::build(const Key& key) {
+Ref<id<MTLComputePipelineState>> PsoCache::compile(const Key& key) {
   const KernelInfo& info = *key.info;
-  const Pool pool;
-  Ref<id<MTLFunction>> function =
-      library_.function(info, key.form, constant_values(info, key.consts, key.form, key.first));
+  Library::Unit& unit = library_.unit(info, key.form);
   Ref<MTLComputePipelineDescriptor*> descriptor([[MTLComputePipelineDescriptor alloc] init]);
   MTLComputePipelineDescriptor* d = descriptor;
   d.label = ns(std::string(info.symbol));
-  d.computeFunction = function;
+  d.computeFunction = Library::function(unit, info, key.form, constant_values(key));
   d.maxTotalThreadsPerThreadgroup = info.group;
   d.threadGroupSizeIsMultipleOfThreadExecutionWidth = info.group % kWarp == 0;
   d.supportIndirectCommandBuffers = YES;
+  if (unit.archive) {
+    if (auto known = unit.archive->find(d); known.get()) return known;
+  }
   NSError* error = nil;
   Ref<id<MTLComputePipelineState>> state([device_
       newComputePipelineStateWithDescriptor:d
@@ -85,6 +85,14 @@ std::unique_ptr<MetalPipeline> PsoCache::build(const Key& key) {
                                  reflection:nullptr
                                       error:&error]);
   if (!state.get()) fail(info, concat("could not compile the pipeline: ", reason(error)));
+  if (unit.archive) unit.archive->add(d);
+  return state;
+}
+
+std::unique_ptr<MetalPipeline> PsoCache::build(const Key& key) {
+  const Pool pool;
+  const KernelInfo& info = *key.info;
+  Ref<id<MTLComputePipelineState>> state = compile(key);
   const NSUInteger threads = state.get().maxTotalThreadsPerThreadgroup;
   const NSUInteger width = state.get().threadExecutionWidth;
   if (threads < info.group || width != kWarp) {

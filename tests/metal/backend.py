@@ -31,18 +31,17 @@ class Software:
             self._c = ctypes.CDLL("libsoftmetal.so", mode=ctypes.RTLD_GLOBAL)
         except OSError:
             pytest.skip("needs the software Metal")
-        self._c.softmetal_call_count.restype = ctypes.c_uint64
         self._c.softmetal_live_objects.restype = ctypes.c_long
         self._c.softmetal_calls.restype = ctypes.c_size_t
 
     def calls(self, prefix: str = "compute") -> int:
-        """Calls so far whose name starts so: "compute" for those of encoders."""
-        return self._c.softmetal_call_count(prefix.encode())
-
-    def log(self) -> dict[str, int]:
+        """Calls since the last reset whose name starts so: "compute" for those of encoders."""
         text = ctypes.create_string_buffer(1 << 16)
         self._c.softmetal_calls(text, ctypes.c_size_t(len(text)))
-        return json.loads(text.value)
+        return sum(n for name, n in json.loads(text.value).items() if name.startswith(prefix))
+
+    def reset(self) -> None:
+        self._c.softmetal_reset_calls()
 
     def plant(self, faults: str) -> None:
         """Make later calls go wrong: "fail_command_buffer:1"."""

@@ -136,6 +136,26 @@ def test_a_library_without_a_kernel_is_refused(library):
         run_add()
 
 
+def test_compiled_pipelines_are_kept_on_disk(library, software, tmp_path_factory, monkeypatch):
+    if not text_of("elementwise").exists():
+        pytest.skip("this build ships a metallib")
+    monkeypatch.delenv("BUTTER_METAL_KERNELS")
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("BUTTER_METAL_CACHE", str(cache))
+    run_add()
+    (archive,) = cache.iterdir()
+    assert archive.name.startswith("elementwise-")
+
+    def compiled():
+        software.reset()
+        run_add()
+        return software.calls("device newComputePipelineState")
+
+    assert compiled() == 1  # found
+    archive.write_bytes(b"garbage")
+    assert compiled() == 2  # looked for, then compiled
+
+
 # -- misuse, which the software Metal ends the process for ----------------------------------------
 
 
