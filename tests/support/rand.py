@@ -7,20 +7,33 @@ depend on these bytes.
 
 import zlib
 
-import ml_dtypes
 import numpy as np
 
-DTYPES = {
-    "f64": np.dtype(np.float64),
-    "f32": np.dtype(np.float32),
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(ml_dtypes.bfloat16),
-    "i32": np.dtype(np.int32),
-    "u32": np.dtype(np.uint32),
-    "u16": np.dtype(np.uint16),
-    "i8": np.dtype(np.int8),
-    "u8": np.dtype(np.uint8),
-}
+
+class _Dtypes(dict):
+    """bf16 needs a package of its own, so only what uses it imports that."""
+
+    def __missing__(self, name: str) -> np.dtype:
+        if name != "bf16":
+            raise KeyError(name)
+        import ml_dtypes
+
+        self[name] = np.dtype(ml_dtypes.bfloat16)
+        return self[name]
+
+
+DTYPES = _Dtypes(
+    {
+        "f64": np.dtype(np.float64),
+        "f32": np.dtype(np.float32),
+        "f16": np.dtype(np.float16),
+        "i32": np.dtype(np.int32),
+        "u32": np.dtype(np.uint32),
+        "u16": np.dtype(np.uint16),
+        "i8": np.dtype(np.int8),
+        "u8": np.dtype(np.uint8),
+    }
+)
 
 # Quiet NaNs with a payload; integers get a value that is out of range for any index.
 _POISON = {"f64": 0x7FF8DEADDEADDEAD, "f32": 0x7FC0DEAD, "f16": 0x7EAD, "bf16": 0x7FED}

@@ -201,13 +201,13 @@ def _write_weights(path: Path, tensors: dict[str, np.ndarray], shards: int) -> N
 
 def _write_safetensors(path: Path, tensors: dict[str, np.ndarray]) -> None:
     """The format in full: its own writer cannot take bf16 arrays in each release we allow."""
-    names = {DTYPES["f32"]: "F32", DTYPES["f16"]: "F16", DTYPES["bf16"]: "BF16"}
+    names = {"float32": "F32", "float16": "F16", "bfloat16": "BF16"}
     header: dict = {"__metadata__": {"format": "pt"}}
     offset = 0
     for key, tensor in tensors.items():
         end = offset + tensor.nbytes
         header[key] = {
-            "dtype": names[tensor.dtype],
+            "dtype": names[tensor.dtype.name],
             "shape": list(tensor.shape),
             "data_offsets": [offset, end],
         }
