@@ -1,6 +1,6 @@
 """Butter: language models on one machine, with the per-token loop in native code."""
 
-from importlib import import_module, metadata
+from importlib import import_module
 
 # name -> module. Nothing is imported before it is used, so that `import butter` costs nothing.
 _LAZY = {
@@ -32,11 +32,20 @@ def __getattr__(name: str):
     if name in _LAZY:
         value = getattr(import_module(f".{_LAZY[name]}", __name__), name)
     elif name == "__version__":
-        value = metadata.version("butter")
+        value = version()
     else:
         raise AttributeError(f"module 'butter' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
+    try:
+        return version("butter")
+    except PackageNotFoundError:  # a source tree that was not installed
+        return "0+uninstalled"
 
 
 def __dir__() -> list[str]:

@@ -93,7 +93,8 @@ class Repository:
             why = "offline" if self.offline else "the hub cannot be reached"
             raise ConfigError(
                 f"[hub] {where} is not in the cache ({constants.HF_HUB_CACHE}) in full, and {why}. "
-                "Load it once online (unset HF_HUB_OFFLINE), or name a local folder or .gguf file. "
+                "Load it once online (without --offline, offline=True and HF_HUB_OFFLINE), or "
+                "name a local folder or .gguf file. "
                 f"({type(error).__name__})"
             ) from error
         except errors.EntryNotFoundError as error:

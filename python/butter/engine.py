@@ -7,12 +7,13 @@ from typing import Any
 
 from .affine import Quantization
 from .array import Array
-from .cache.kv import KVCache, RopeTables, bytes_per_position, round_up
+from .cache.kv import PAGE, KVCache, RopeTables, bytes_per_position, round_up
 from .checkpoint import Checkpoint
 from .errors import ConfigError, UnsupportedError
 from .matrix import DenseMatrix, QuantizedMatrix
 from .recorder import Dynamic, Recorder
 from .registry import Family
+from .rope import MAX_TABLE, rope_inv_freq
 from .weights import Progress, WeightLoader, Weights
 
 log = logging.getLogger("butter.engine")
@@ -21,6 +22,13 @@ CHUNK = 256  # rows of a prefill step
 LOGITS_BYTES = 32 << 20  # a step that returns logits has at most so many
 KV_SHARE = 4  # the cache may take 1/4 of memory where the user names no context
 MODES = ("eager", "argument_buffers", "icb")
+
+
+def check_flag(name: str, value, *also) -> None:
+    """Refuse what is neither True nor False: a text such as "no" would count as true."""
+    if not isinstance(value, bool) and not any(value is other for other in also):
+        legal = " or ".join(map(str, (True, False, *also)))
+        raise ConfigError(f"[model] {name}: got {value!r:.80}, need {legal}")
 
 
 @dataclass(frozen=True)
@@ -40,11 +48,12 @@ class Options:
                 f"[model] dtype: got {self.dtype!r}; activations are f32 on every device that "
                 "Butter runs on today. Leave it out, or say 'f32' for exact products."
             )
+        check_flag("exact", self.exact)
         context = self.max_context
         if context is not None and (isinstance(context, bool) or not isinstance(context, int)):
             raise ConfigError(f"[model] max_context: got {context!r}, need a number of tokens")
-        if context is not None and not 1 <= context <= 1 << 24:
-            raise ConfigError(f"[model] max_context: got {context}, need 1 to {1 << 24}")
+        if context is not None and context < 1:
+            raise ConfigError(f"[model] max_context: got {context}, need at least 1")
 
     @property
     def is_exact(self) -> bool:
@@ -98,6 +107,7 @@ class Engine:
             trained = int(trained * rope["factor"])
         wanted = self.options.max_context
         if wanted is not None:
+            self._check_context(wanted)
             if wanted > trained:
                 log.warning("max_context %d is beyond the %d the model knows", wanted, trained)
             return wanted
@@ -105,6 +115,21 @@ class Engine:
         if room < trained:
             log.info("context cut from %d to %d to fit a quarter of memory", trained, room)
         return max(1, min(trained, room))
+
+    def _check_context(self, wanted: int) -> None:
+        """Refuse a context whose caches this machine cannot hold."""
+        per_table = rope_inv_freq(self.config)[0].size
+        largest = MAX_TABLE // per_table // PAGE * PAGE
+        if wanted > largest:
+            raise ConfigError(f"[model] max_context: got {wanted}, need 1 to {largest}")
+        per_position = self.kv_bytes_per_position + 8 * per_table  # cos and sin in f32
+        memory = self.device.memory_bytes
+        if wanted * per_position > memory:
+            raise ConfigError(
+                f"[model] max_context: got {wanted}, whose caches take "
+                f"{wanted * per_position / 2**30:.1f} GiB; this machine has "
+                f"{memory / 2**30:.1f} GiB. Ask for at most {memory // per_position}."
+            )
 
     @property
     def kv_bytes_per_position(self) -> int:

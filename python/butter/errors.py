@@ -2,7 +2,7 @@
 
 
 class ButterError(Exception):
-    """Root of all Butter errors. The message says where, what is wrong (got X, need Y) and what to do."""
+    """Root of all Butter errors. A message says where, what is wrong, and what to do."""
 
 
 class ShapeError(ButterError, ValueError):

@@ -18,6 +18,7 @@ Progress = Callable[[int, int], None]
 
 # Everything a model needs beside its weights; all of it is small.
 SMALL_FILES = ["*.json", "*.jinja", "*.model", "*.txt", "*.tiktoken"]
+MAX_NAME = 4096  # the longest path that systems know
 REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -104,11 +105,11 @@ def resolve(
         WeightError: Weight files are missing, surplus, or named outside their folder.
         UnsupportedError: The files are in a form that Butter does not read.
     """
-    name = os.fspath(id_or_path)
-    if not isinstance(name, str) or not name.strip() or "\0" in name:
-        raise ConfigError(f"[hub] model name: got {name!r}, need a path, a hub id or an alias")
+    name = os.fspath(id_or_path) if isinstance(id_or_path, str | os.PathLike) else id_or_path
+    if not isinstance(name, str) or not name.strip() or "\0" in name or len(name) > MAX_NAME:
+        raise ConfigError(f"[hub] model name: got {name!r:.80}, need a path, a hub id or an alias")
     path = Path(name).expanduser()
-    if path.exists():
+    if exists(path):
         if revision is not None:
             raise ConfigError(
                 f"[hub] revision: got {revision!r} for the local path {path}; "
@@ -126,6 +127,13 @@ def resolve(
             return local_files(Path(target), name)
         return hub_files(target, name, revision, offline, on_progress)
     return hub_files(name, name, revision, offline, on_progress)
+
+
+def exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a part of it is longer than a file's name may be
+        return False
 
 
 def local_files(path: Path, source: str) -> ModelFiles:
@@ -165,8 +173,8 @@ def hub_files(
     legal = REPO_ID.fullmatch(repo) and ".." not in repo
     if not legal or (colon and not re.fullmatch(r"[\w.-]+", quant)):
         raise ConfigError(
-            f"[hub] {source!r} is no path on this machine and no hub id; need a folder, a .gguf "
-            "file, 'org/name', 'org/name:Q4_K_M', 'org/name/file.gguf' or an alias "
+            f"[hub] {source!r:.80} is no path on this machine and no hub id; need a folder, a "
+            ".gguf file, 'org/name', 'org/name:Q4_K_M', 'org/name/file.gguf' or an alias "
             f"({', '.join(ALIASES)})."
         )
     from .download import Repository  # huggingface_hub takes long to import

@@ -7,7 +7,7 @@ from os import PathLike
 from . import _native, hub
 from .checkpoint import Checkpoint
 from .config import load_config, load_generation_config, open_gguf
-from .engine import Engine, Options
+from .engine import Engine, Options, check_flag
 from .errors import ConfigError
 from .generation import SamplingParams, defaults_from
 from .lifecycle import Lifecycle, State
@@ -37,6 +37,9 @@ def load(
 ) -> Loaded:
     """Find, check and load a model; see `Model.load` for the arguments."""
     checked = Options(**options)
+    check_flag("offline", offline, None)
+    if revision is not None and not isinstance(revision, str):
+        raise ConfigError(f"[model] revision: got {revision!r:.80}, need a branch, tag or commit")
     opened = open_device(device, threads)
     files = hub.resolve(
         id_or_path,
@@ -58,6 +61,10 @@ def load(
 
 def open_device(name: str, threads: int | None):
     """Open a device by name. Raises ConfigError or DeviceError with what exists."""
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"[model] device: got {name!r:.80}, need 'auto', 'cpu', 'metal', 'cuda' or 'cuda:N'"
+        )
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int)):
         raise ConfigError(f"[model] threads: got {threads!r}, need a number from 1 to 1024")
     if threads is not None and not 1 <= threads <= 1024:

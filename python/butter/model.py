@@ -2,12 +2,14 @@
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from os import PathLike
 
 import numpy as np
 
 from . import loading
+from .engine import check_flag
 from .errors import ConfigError
 from .generation import SamplingParams
 from .lifecycle import Event, Lifecycle, State
@@ -35,7 +37,8 @@ class Model:
         self._lease = Lease()
         self._guard = threading.Lock()
         self._sequence: Cached | None = None
-        self._sessions: set[Session] = set()
+        # Weak: a session that is dropped without close() takes its caches with it.
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
     @classmethod
     def load(
@@ -75,6 +78,9 @@ class Model:
             ButterError: One of its subclasses, which names what is wrong and what to do.
         """
         began = time.perf_counter()
+        if on_event is not None and not callable(on_event):
+            raise ConfigError(f"[model] on_event: got {on_event!r:.80}, need a function or None")
+        check_flag("prewarm", prewarm)
         lifecycle = Lifecycle(on_event)
         try:
             loaded = loading.load(
@@ -191,9 +197,10 @@ class Model:
         return params
 
     def close(self) -> None:
-        """Free the weights and caches. Open streams end as cancelled; later calls raise."""
+        """Free the weights and caches. Open streams raise when read on; later calls raise."""
         with self._guard:
-            sessions, self._sessions = self._sessions, set()
+            sessions = list(self._sessions)
+            self._sessions.clear()
             if self._lifecycle.state is State.READY:
                 self._lifecycle.to(State.CLOSED)
         for session in sessions:

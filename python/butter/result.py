@@ -13,8 +13,8 @@ class Result:
     Attributes:
         text: What was generated, without stop strings and special tokens.
         tokens: The ids it came from.
-        finish_reason: "stop" (an end token or stop string), "length" (max_tokens, or the context
-            is full) or "cancelled".
+        finish_reason: "stop" (an end token or stop string), "length" (max_tokens), "context" (the
+            context is full) or "cancelled".
         seed: The seed that the draws used; give it again to get the same text.
         stats: Times and rates.
     """

@@ -56,7 +56,7 @@ class Sequence:
     def warm_up(self) -> None:
         """Record the programs and run each once."""
         _ = self.prefill
-        self.fill([0, 0])
+        self.fill([0] * min(2, self.engine.max_context - 1))
         loop = self.start(0, SamplingParams(temperature=0.0, seed=0), limit=1)
         loop.run(1)
         self.finish(loop, [0])
@@ -144,6 +144,10 @@ class Sequence:
         loop.next()  # waits for the step in flight
         self._loop = None
         self.tokens += read[: loop.position - len(self.tokens)]
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
 
     def close(self) -> None:
         """From any thread: end what runs; later calls raise ConfigError."""

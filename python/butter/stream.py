@@ -12,7 +12,7 @@ from .sequence import Sequence as Cached
 from .stats import Stats, peak_rss_bytes
 
 # Why the native loop ended -> finish_reason.
-REASONS = {"stop": "stop", "length": "length", "context": "length", "cancelled": "cancelled"}
+REASONS = {"stop": "stop", "length": "length", "context": "context", "cancelled": "cancelled"}
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,8 @@ class Generation:
                 self._finish(run)
                 raise
             self._finish(run)
+            if run.reason == "cancelled" and sequence.is_closed:
+                raise ConfigError("[model] was closed during this request; its text is cut.")
 
     def _finish(self, run: "_Run") -> None:
         self.tokens = run.tokens

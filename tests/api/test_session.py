@@ -1,5 +1,8 @@
 """Sessions: what is kept from call to call."""
 
+import gc
+import weakref
+
 import pytest
 
 import butter
@@ -114,6 +117,15 @@ def test_a_full_session_is_refused_with_numbers_and_can_be_truncated(model):
             session.generate([1, 2], **PLAIN)
         session.truncate(4)
         assert len(session.generate([1, 2], **PLAIN).tokens) == 6
+
+
+def test_a_dropped_session_takes_its_cache_with_it(model):
+    session = model.session()
+    session.generate([1, 2, 3], **PLAIN)
+    cache = weakref.ref(session._own())
+    del session
+    gc.collect()
+    assert cache() is None
 
 
 def test_a_closed_session_is_refused(model):
