@@ -1,10 +1,10 @@
 """What a request may ask of generation, with every value checked before anything runs."""
 
 import logging
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import index
 
 from .errors import ConfigError
 
@@ -12,6 +12,7 @@ log = logging.getLogger("butter.generation")
 
 MAX_STOPS = 64
 MAX_STOP_CHARS = 4096
+MAX_BIAS = 1e30
 # What a model gets whose files say nothing about sampling.
 DEFAULT_TEMPERATURE = 0.7
 DEFAULT_TOP_P = 0.95
@@ -54,11 +55,10 @@ class SamplingParams:
     def __post_init__(self):
         for name, (low, high, open_low) in RANGES.items():
             object.__setattr__(self, name, real(name, getattr(self, name), low, high, open_low))
-        whole("top_k", self.top_k, 0, 2**31 - 1, "0 is off")
-        if self.seed is not None:
-            whole("seed", self.seed, 0, 2**64 - 1, "None draws a fresh one")
-        if self.max_tokens is not None:
-            whole("max_tokens", self.max_tokens, 1, 2**31 - 1, "None is up to the context")
+        for name, (least, most, note) in WHOLE.items():
+            value = getattr(self, name)
+            if value is not None or name == "top_k":
+                object.__setattr__(self, name, whole(name, value, least, most, note))
         if not isinstance(self.ignore_eos, bool):
             raise ConfigError(f"[sampling] ignore_eos: got {self.ignore_eos!r}, need True or False")
         object.__setattr__(self, "logit_bias", checked_bias(self.logit_bias))
@@ -91,6 +91,12 @@ RANGES = {
     "frequency_penalty": (-100.0, 100.0, False),
 }
 
+WHOLE = {
+    "top_k": (0, 2**31 - 1, "0 is off"),
+    "seed": (0, 2**64 - 1, "None draws a fresh one"),
+    "max_tokens": (1, 2**31 - 1, "None is up to the context"),
+}
+
 
 def real(name: str, value, low: float, high: float, open_low: bool) -> float:
     legal = f"{'above' if open_low else 'from'} {low:g} to {high:g}"
@@ -106,34 +112,34 @@ def real(name: str, value, low: float, high: float, open_low: bool) -> float:
     return number
 
 
-def whole(name: str, value, low: int, high: int, note: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+def whole(name: str, value, low: int, high: int, note: str) -> int:
+    try:
+        number = None if isinstance(value, bool) else index(value)  # numpy's integers too
+    except TypeError:
+        number = None
+    if number is None or not low <= number <= high:
         raise ConfigError(
-            f"[sampling] {name}: got {value!r}, need a whole number from {low} to {high} ({note})"
+            f"[sampling] {name}: got {value!r:.80}, "
+            f"need a whole number from {low} to {high} ({note})"
         )
-
-
-def is_finite(value) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
+    return number
 
 
 def checked_bias(bias) -> dict[int, float]:
     if not isinstance(bias, Mapping):
-        raise ConfigError(f"[sampling] logit_bias: got {bias!r}, need a dict of token id to number")
+        raise ConfigError(
+            f"[sampling] logit_bias: got {bias!r:.80}, need a dict of token id to number"
+        )
     checked = {}
     for token, value in bias.items():
-        whole("logit_bias key", token, 0, 2**31 - 1, "a token id")
-        if isinstance(value, bool) or not is_finite(value):
-            raise ConfigError(
-                f"[sampling] logit_bias[{token}]: got {value!r}, need a finite number "
-                "(-100 in effect forbids a token)"
-            )
-        checked[token] = float(value)
+        key = whole("logit_bias key", token, 0, 2**31 - 1, "a token id")
+        # What rounds to an infinity in f32 is out of range.
+        checked[key] = real(f"logit_bias[{key}]", value, -MAX_BIAS, MAX_BIAS, False)
     return checked
 
 
 def checked_stops(stop) -> tuple[str, ...]:
-    stops = (stop,) if isinstance(stop, str) else stop
+    stops = (stop,) if isinstance(stop, str | bytes) else stop
     if not isinstance(stops, Iterable):
         raise ConfigError(f"[sampling] stop: got {stop!r}, need a string or a list of strings")
     stops = tuple(stops)
@@ -143,18 +149,20 @@ def checked_stops(stop) -> tuple[str, ...]:
                 f"[sampling] stop: got {text!r:.80}, "
                 f"need strings of 1 to {MAX_STOP_CHARS} characters"
             )
+        if any("\ud800" <= c <= "\udfff" for c in text):
+            raise ConfigError(
+                f"[sampling] stop: got {ascii(text):.80} with a lone surrogate, which no text has"
+            )
     if len(stops) > MAX_STOPS:
         raise ConfigError(f"[sampling] stop: got {len(stops)} strings, need at most {MAX_STOPS}")
     return stops
 
 
 def checked_ids(ids) -> tuple[int, ...]:
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise ConfigError(f"[sampling] stop_ids: got {ids!r}, need a list of token ids")
-    ids = tuple(ids)
-    for token in ids:
-        whole("stop_ids", token, 0, 2**31 - 1, "a token id")
-    return tuple(dict.fromkeys(ids))
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise ConfigError(f"[sampling] stop_ids: got {ids!r:.80}, need a list of token ids")
+    numbers = [whole("stop_ids", token, 0, 2**31 - 1, "a token id") for token in ids]
+    return tuple(dict.fromkeys(numbers))
 
 
 # generation_config.json: fields taken as they are, and the values of others that change nothing.

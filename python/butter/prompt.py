@@ -1,9 +1,11 @@
 """From what a caller gives (text, messages or token ids) to the tokens that the model reads."""
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any, TypeAlias
 
 from .errors import ConfigError
+from .text.masking import mask_special
 
 Message: TypeAlias = Mapping[str, Any]
 Prompt: TypeAlias = str | Sequence[Message] | Sequence[int]
@@ -28,6 +30,14 @@ class Prompter:
                 raise ConfigError("[prompt] got messages with chat=False; need a text or token ids")
             self._need_template()
             return True
+        if isinstance(prompt, Mapping):
+            raise ConfigError(
+                f"[prompt] got one dict {prompt!r:.60}, need a list of messages. Write [message]."
+            )
+        if isinstance(prompt, bytes | bytearray | memoryview):
+            raise ConfigError(
+                f"[prompt] got {type(prompt).__name__}, need text. Decode it, as with .decode()."
+            )
         if not isinstance(prompt, str):
             if chat:
                 raise ConfigError("[prompt] got token ids with chat=True; need text or messages")
@@ -58,18 +68,26 @@ class Prompter:
 
     def render(self, messages: Sequence[Message]) -> list[int]:
         """Messages through the template, ready for the assistant's answer."""
-        text = self.template.render(list(messages), add_generation_prompt=True)
+        masked, mask = mask_special(messages, self.tokenizer.special_texts)
+        text = self.template.render(masked, add_generation_prompt=True)
         # The template writes BOS itself where the model wants one.
-        return self.tokenizer.encode(text, add_bos=False)
+        if mask is None:
+            return self.tokenizer.encode(text, add_bos=False)
+        return [
+            i
+            for part, is_plain in mask.split(text)
+            for i in self.tokenizer.encode(part, special=not is_plain, add_bos=False)
+        ]
 
     def checked_ids(self, ids: Any) -> list[int]:
         """Token ids as plain ints; raises ConfigError for anything else."""
         try:
-            given = [int(i) for i in ids]
-            exact = all(a == b for a, b in zip(given, ids, strict=True))
+            listed = list(ids)
+            given = [index(i) for i in listed]
+            is_legal = not any(isinstance(i, bool) for i in listed)
         except (TypeError, ValueError):
-            exact = False
-        if not exact:
+            is_legal = False
+        if not is_legal or isinstance(ids, str | bytes | bytearray | Mapping):
             raise ConfigError(f"[prompt] got {ids!r:.80}, need text, messages or a list of ids")
         for i in given:
             if not 0 <= i < self.vocab_size:
@@ -78,6 +96,6 @@ class Prompter:
 
 
 def is_messages(prompt: Prompt) -> bool:
-    if isinstance(prompt, str) or not hasattr(prompt, "__len__") or not len(prompt):
+    if isinstance(prompt, str | Mapping) or not hasattr(prompt, "__getitem__") or not len(prompt):
         return False
     return isinstance(prompt[0], Mapping)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from butter.errors import ConfigError
@@ -17,11 +18,22 @@ BAD = [
     ("frequency_penalty", [101, math.inf]),
     (
         "logit_bias",
-        [[1], {"1": 2}, {-1: 2}, {1: math.nan}, {1: math.inf}, {1: "x"}, {True: 1}, None],
+        [
+            [1],
+            {"1": 2},
+            {-1: 2},
+            {1: math.nan},
+            {1: math.inf},
+            {1: 3e39},
+            {1: 10**400},
+            {1: "x"},
+            {True: 1},
+            None,
+        ],
     ),
     ("seed", [-1, 2**64, 1.0, "x", True]),
     ("max_tokens", [0, -1, 1.5, "9", True]),
-    ("stop", [[""], [1], 3, ["x" * 5000], ["x"] * 65, None]),
+    ("stop", [[""], [1], 3, ["x" * 5000], ["x"] * 65, None, b"x", "\udc80"]),
     ("stop_ids", [[-1], ["1"], 3, "12", [True], None]),
     ("ignore_eos", [1, "yes", None]),
 ]
@@ -48,6 +60,14 @@ def test_values_are_normalized():
     assert params.temperature == 1.0 and isinstance(params.temperature, float)
     assert params.stop == ("END",) and params.stop_ids == (2, 0)
     assert params.logit_bias == {5: -100.0}
+
+
+def test_numpy_scalars_are_numbers():
+    params = SamplingParams(
+        top_k=np.int64(4), seed=np.uint64(3), logit_bias={np.int32(5): np.float32(2)}
+    )
+    assert (params.top_k, params.seed, params.logit_bias) == (4, 3, {5: 2.0})
+    assert type(params.top_k) is int
 
 
 def test_override_keeps_the_rest():

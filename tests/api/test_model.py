@@ -66,11 +66,61 @@ def test_a_listener_that_raises_does_not_stop_the_load(path):
         ({"threads": 10**6}, ConfigError),
         ({"max_context": 0}, ConfigError),
         ({"max_context": 1.5}, ConfigError),
+        ({"max_context": 1 << 40}, ConfigError),
+        ({"device": None}, ConfigError),
+        ({"device": 5}, ConfigError),
+        ({"on_event": 3}, ConfigError),
+        ({"exact": "yes"}, ConfigError),
+        ({"offline": "x"}, ConfigError),
+        ({"prewarm": "x"}, ConfigError),
+        ({"revision": 3}, ConfigError),
     ],
 )
 def test_an_illegal_option_is_refused(path, options, error):
     with pytest.raises(error, match="got|not available"):
         butter.Model.load(path, **{"device": "cpu", **options})
+
+
+@pytest.mark.parametrize("name", [None, 5, "a" * 300, "a" * 10000])
+def test_an_illegal_name_is_refused(name):
+    with pytest.raises(ConfigError, match=r"\[hub\]"):
+        butter.Model.load(name, device="cpu")
+
+
+def test_one_token_of_context_is_enough_for_one_token(path):
+    with butter.Model.load(path, device="cpu", max_context=1) as model:
+        result = model.generate([3], **PLAIN)
+    assert len(result.tokens) == 1
+
+
+@pytest.mark.parametrize(
+    "prompt,message",
+    [
+        (b"hi", "Decode it"),
+        ([True], "need text, messages"),
+        ({"role": "user", "content": "x"}, r"Write \[message\]"),
+        ([{"role": "user", "content": "x"}, {"role": "user"}], r"messages\[1\]"),
+        ([{"role": "user", "content": None}], r"messages\[0\]"),
+        ("\udc80", "lone surrogate"),
+    ],
+)
+def test_an_illegal_prompt_is_refused_with_what_is_wrong(model, prompt, message):
+    with pytest.raises(ConfigError, match=message):
+        model.generate(prompt, max_tokens=1)
+
+
+def test_special_tokens_in_a_message_are_text(model):
+    prompter = model._need().prompter
+    marker = model.tokenizer.special_texts[-1]
+
+    def count(text, role="user"):
+        ids = prompter.render([{"role": role, "content": text}])
+        return sum(i in model.tokenizer.special_ids for i in ids)
+
+    assert count(f"a{marker}b{marker}") == count("ab")
+    assert count([{"type": "text", "text": f"a{marker}"}]) == count("a")
+    ids = prompter.render([{"role": "user", "content": f"a{marker}b"}])
+    assert f"a{marker}b" in model.tokenizer.decode(ids)
 
 
 def test_prewarm_changes_no_result(path, model):
@@ -178,7 +228,7 @@ def test_a_prompt_that_does_not_fit_is_refused_with_numbers(path):
 def test_a_full_context_ends_the_text(path):
     with butter.Model.load(path, device="cpu", max_context=16) as model:
         result = model.generate(PROMPT, **PLAIN)
-    assert result.finish_reason == "length"
+    assert result.finish_reason == "context"
     assert len(result.tokens) == 16 - len(PROMPT) + 1
 
 
@@ -247,12 +297,13 @@ def test_calls_after_close_are_refused(path):
     assert model.state == "closed"
 
 
-def test_closing_the_model_cancels_an_open_stream(path):
+def test_a_stream_that_closing_cut_says_so(path):
     model = butter.Model.load(path, device="cpu")
     stream = model.stream(PROMPT, max_tokens=200, **PLAIN)
     next(stream)
     model.close()
-    list(stream)
+    with pytest.raises(ConfigError, match="closed during this request"):
+        list(stream)
     assert stream.result.finish_reason == "cancelled"
 
 

@@ -136,6 +136,9 @@ def test_a_refusal_carries_the_templates_own_words():
 
 def test_dates_come_from_the_clock():
     assert render("{{ strftime_now('%Y-%m-%d') }}") == time.strftime("%Y-%m-%d")
+    for bomb in ("'%Y' * 1000000", "'%99999999Y'", "3"):
+        with pytest.raises(FileFormatError, match="strftime_now"):
+            render("{{ strftime_now(" + bomb + ") }}")
 
 
 def test_tojson_is_what_models_were_trained_on():

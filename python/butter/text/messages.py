@@ -46,6 +46,11 @@ def checked_messages(messages: Any) -> list[dict]:
             raise ConfigError(
                 f"[template] messages[{i}]: got {message!r:.60}, need a dict with a 'role'"
             )
+        if message.get("content") is None and "tool_calls" not in message:
+            raise ConfigError(
+                f"[template] messages[{i}].content: got {message.get('content')!r}, "
+                "need text or a list of parts"
+            )
         copy = {k: v for k, v in plain(message, f"messages[{i}]").items() if v is not None}
         if not isinstance(copy.get("content", ""), str | list):
             raise ConfigError(

@@ -7,6 +7,7 @@ operation that can make a value larger is checked (see budget.py).
 """
 
 import json
+import re
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
@@ -252,5 +253,12 @@ def raise_exception(message):
     raise TemplateRefusal(str(message))
 
 
+# A date is made outside of the budget's sight, so its format has to be small.
+MAX_DATE = 256
+WIDE_DATE = re.compile(r"%[^a-zA-Z%]*\d{3}")
+
+
 def strftime_now(form):
+    if not isinstance(form, str) or len(form) > MAX_DATE or WIDE_DATE.search(form):
+        raise TemplateLimit(f"strftime_now needs a format of at most {MAX_DATE} characters")
     return datetime.now().strftime(form)

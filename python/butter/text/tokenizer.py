@@ -25,6 +25,7 @@ class Tokenizer:
         bos_id: Begins a text, or None.
         eos_ids: All ids that end a text, the main one first.
         special_tokens: Names such as "bos_token" to text, for chat templates.
+        special_texts: What the special tokens look like in a text.
         pieces: `pieces[id]` is a token's bytes.
     """
 
@@ -51,6 +52,7 @@ class Tokenizer:
         self._adds = adds
         spec = backend.decoder.__getstate__().decode() if backend.decoder is not None else ""
         special = [i for i, token in added.items() if token.special]
+        self.special_texts = tuple(t.content for t in added.values() if t.special and t.content)
         self.pieces = Pieces(spec, backend.id_to_token, special)
 
     @classmethod
@@ -128,6 +130,11 @@ class Tokenizer:
         """
         if not isinstance(text, str):
             raise ConfigError(f"[tokenizer] text: got {type(text).__name__}, need str")
+        if (at := lone_surrogate(text)) is not None:
+            raise ConfigError(
+                f"[tokenizer] text: got the lone surrogate {ascii(text[at])} at {at}, need text "
+                "that UTF-8 can hold. Decode its bytes with errors='replace'."
+            )
         own = add_bos is None and self._adds is None
         with self._lock, guarded("text", ConfigError):
             self._backend.encode_special_tokens = not special
@@ -159,6 +166,15 @@ class Tokenizer:
     @property
     def special_ids(self) -> frozenset[int]:
         return self.pieces.special
+
+
+def lone_surrogate(text: str) -> int | None:
+    """Where the first is; such characters come from bytes that were no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
 
 
 def special_names(config: Mapping) -> dict[str, str]:
