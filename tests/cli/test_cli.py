@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -115,18 +116,29 @@ def test_an_error_is_one_line_and_no_traceback(args, code, text):
         assert err.count("\n") == 1
 
 
-def test_a_bad_value_is_an_error_of_the_model(path):
-    _, err = butter("generate", path, "x", "--top-p", "7", code=1)
-    assert err == "butter: [sampling] top_p: got 7.0, need a number above 0 to 1\n"
+def test_a_bad_value_is_wrong_usage(path):
+    _, err = butter("generate", path, "x", "--top-p", "7", code=2)
+    assert err.endswith("Error: top_p: got 7.0, need a number above 0 to 1\n")
+    assert "need a whole number" in butter("chat", path, "--max-tokens", "0", code=2)[1]
 
 
 def test_debug_shows_the_traceback(path):
-    _, err = butter("generate", path, "x", "--top-p", "7", env={"BUTTER_DEBUG": "1"}, code=1)
+    _, err = butter("generate", path + "no", "x", env={"BUTTER_DEBUG": "1"}, code=1)
     assert "Traceback" in err
 
 
+# A background shell ignores SIGINT, and children inherit that.
+LISTENING = [
+    sys.executable,
+    "-c",
+    "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+    "os.execv(sys.argv[1], sys.argv[1:])",
+]
+
+
 def start(*args, **options):
-    return subprocess.Popen([*COMMAND, *args], stdout=subprocess.PIPE, text=True, **options)
+    command = [*LISTENING, *COMMAND, *args]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
 
 
 @pytest.mark.parametrize("command", ["generate", "chat"])
@@ -142,6 +154,60 @@ def test_an_interrupt_ends_with_130_and_no_traceback(command):
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.strip() == ""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3])
+def test_an_interrupt_during_imports_is_quiet(delay):
+    code = (
+        "import sys\nfrom butter.cli import interrupts\ninterrupts.leave_at_once()\n"
+        "print(end='x', flush=True)\nfrom butter.cli import main\nmain()"
+    )
+    process = subprocess.Popen(
+        [*LISTENING, sys.executable, "-c", code, "doctor"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.read(1) == "x"
+    time.sleep(delay)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+
+
+def test_streams_may_be_closed_or_of_another_encoding(path):
+    command = shlex.join([*COMMAND, "generate", path, "--raw", "--max-tokens", "4"])
+
+    def shell(rest, **options):
+        done = subprocess.run(
+            f"{command} {rest}", shell=True, capture_output=True, timeout=120, **options
+        )
+        assert b"Traceback" not in done.stderr
+        return done
+
+    assert b"stdout is closed" in shell("x >&-").stderr
+    assert shell("<&-").returncode == 1
+    assert b"need UTF-8" in shell("", input=b"caf\xe9").stderr
+    assert b"need UTF-8" in shell("$(printf 'caf\\351')").stderr
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    assert shell("'\u00e9' --temperature 2 --ignore-eos", env=ascii_only).returncode == 0
+
+
+def test_an_answer_cut_by_the_context_says_so(path):
+    args = ["generate", path, "x", "--raw", "--max-context", "16", "--ignore-eos"]
+    assert "context is full" in butter(*args)[1]
+    assert json.loads(butter(*args, "--json")[0])["finish_reason"] == "context"
+    assert "butter: max_context 300 is beyond" in butter(*args, "--max-context", "300")[1]
+
+
+def test_a_chat_outlives_lines_that_cannot_be_answered(path):
+    args = ["chat", path, "--max-context", "64", "--max-tokens", "4"]
+    lines = f"hello\n{'word ' * 99}\n/reset\nhello\n/nonsense\n"
+    out, err = butter(*args, stdin=lines, code=1)
+    assert "/reset begins again" in err
+    assert "no command /nonsense" in err
+    assert out.count("\n") >= 2
 
 
 def test_a_closed_pipe_is_quiet(path):
@@ -170,7 +236,9 @@ def test_inspect_shows_config_weights_and_tokenizer(path):
     facts = json.loads(butter("inspect", path, "--json", "--template")[0])
     assert facts["family"] == "llama"
     assert facts["weights"]["f32"]["tensors"] == 21
-    assert "add_generation_prompt" in facts["template_text"]["default"]
+    template = facts["template_text"]["default"]
+    assert "add_generation_prompt" in template
+    assert butter("inspect", path, "--template")[0] == template + "\n"
 
 
 def test_models_lists_the_aliases():

@@ -5,8 +5,13 @@ from typing import Any
 
 import click
 
+from . import interrupts
+from .generate import CONTEXT_FULL
 from .options import model_arguments, model_options, sampling_arguments, sampling_options
+from .stdio import check_text
 
+IDLE_HINT = "Ctrl-C again or /exit leaves; the conversation is still here."
+FULL_HINT = "The context is full: /reset begins again."
 HELP = """/reset      forget the conversation
 /system S   begin again with the system message S
 /stats      show times and rates after each answer
@@ -20,17 +25,16 @@ HELP = """/reset      forget the conversation
 @sampling_options()
 @model_options()
 @click.option("--stats", is_flag=True, help="Show times and rates after each answer.")
-def command(model: str, **given: Any) -> None:
+def command(model: str, **given: Any) -> int:
     """Talk with MODEL. Ctrl-C ends an answer; /help lists the commands."""
     load, sampling = model_arguments(given), sampling_arguments(given)
-    if given["max_tokens"] is not None:
-        sampling["max_tokens"] = given["max_tokens"]
+    check_text("--system", given["system"])
 
     from ..model import Model
     from .progress import Progress
 
     with Model.load(model, on_event=Progress(), **load) as loaded:
-        Repl(loaded, given["system"], sampling, given["stats"]).run()
+        return Repl(loaded, given["system"], sampling, given["stats"]).run()
 
 
 class Repl:
@@ -41,6 +45,7 @@ class Repl:
         self._sampling = sampling
         self._stats = stats
         self._is_terminal = sys.stdin.isatty()
+        self._failed = False
         self._begin(system)
 
     def _begin(self, system: str | None) -> None:
@@ -48,21 +53,29 @@ class Repl:
         first = [] if system is None else [{"role": "system", "content": system}]
         self._session = self._model.session(first)
 
-    def run(self) -> None:
+    def run(self) -> int:
+        """Read to the end; 1 if a line of a pipe could not be answered."""
         if self._is_terminal:
             click.echo("/help lists the commands.", err=True)
         while (line := self._read()) is not None:
             if line.startswith("/"):
                 if not self._command(line):
-                    return
+                    break
             elif line:
                 self._answer(line)
+        return int(self._failed and not self._is_terminal)
 
     def _read(self) -> str | None:
-        try:
-            return input("> " if self._is_terminal else "").strip()
-        except EOFError:
-            return None
+        """The next line; None at the end. A Ctrl-C at a terminal's prompt is only a warning."""
+        if self._is_terminal:
+            interrupts.raise_once()
+        while True:
+            try:
+                return input("> " if self._is_terminal else "").strip()
+            except EOFError:
+                return None
+            except KeyboardInterrupt:  # the next one leaves
+                click.echo(f"\n{IDLE_HINT}", err=True)
 
     def _command(self, line: str) -> bool:
         name, _, rest = line[1:].partition(" ")
@@ -74,25 +87,36 @@ class Repl:
         elif name == "stats":
             self._stats = not self._stats
         else:
+            if name != "help":
+                click.echo(f"no command /{name}", err=True)
             click.echo(HELP, err=True)
         return True
 
     def _answer(self, text: str) -> None:
-        from ..errors import ButterError
+        from ..errors import ButterError, DeviceError
 
         try:
             stream = self._session.stream(text, **self._sampling)
+            interrupts.raise_once()
             try:
                 for piece in stream:
                     sys.stdout.write(piece)
                     sys.stdout.flush()
             except KeyboardInterrupt:
                 stream.close()
+        except DeviceError:
+            raise
         except ButterError as error:
-            if not self._is_terminal:
-                raise
-            click.echo(str(error), err=True)
+            # One line that cannot be answered does not end the conversation.
+            click.echo(f"butter: {error}", err=True)
+            if str(error).startswith("[context]"):
+                click.echo(FULL_HINT, err=True)
+            self._failed = True
             return
+        finally:
+            interrupts.leave_at_once()
         click.echo()
+        if stream.result.finish_reason == "context":
+            click.echo(f"butter: {CONTEXT_FULL}. {FULL_HINT}", err=True)
         if self._stats:
             click.echo(str(stream.result.stats), err=True)

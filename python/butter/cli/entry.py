@@ -6,6 +6,9 @@ from importlib import import_module
 
 import click
 
+from .interrupts import INTERRUPTED
+from .stdio import prepare
+
 # command -> what `butter --help` says, so that it needs no command's module.
 COMMANDS = {
     "generate": "Generate text from a prompt.",
@@ -15,7 +18,6 @@ COMMANDS = {
     "doctor": "Check this machine and this build.",
     "bench": "Measure decode and prefill speed.",
 }
-INTERRUPTED = 130  # 128 + SIGINT, as shells expect
 
 
 class Commands(click.Group):
@@ -56,6 +58,8 @@ def main(args: list[str] | None = None) -> None:
 
 def run(args: list[str] | None = None) -> int:
     try:
+        prepare()
+        show_warnings()
         code = cli.main(args, prog_name="butter", standalone_mode=False)
         flush()
         return code if isinstance(code, int) else 0
@@ -81,6 +85,17 @@ def report(error: Exception) -> int:
         raise error
     click.echo("butter: " + " ".join(str(error).split()), err=True)
     return 1
+
+
+def show_warnings() -> None:
+    """Warnings of the library look like its errors."""
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("butter: %(message)s"))
+    log = logging.getLogger("butter")
+    log.addHandler(handler)
+    log.propagate = False
 
 
 def flush() -> None:

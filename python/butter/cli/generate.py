@@ -5,9 +5,12 @@ from typing import Any
 
 import click
 
+from . import interrupts
 from .options import model_arguments, model_options, sampling_arguments, sampling_options
+from .stdio import check_text, read_all
 
 MAX_TOKENS = 512
+CONTEXT_FULL = "the answer is cut: the context is full"
 
 
 @click.command("generate")
@@ -36,24 +39,26 @@ def command(model: str, prompt: str | None, **given: Any) -> None:
     from ..model import Model
     from .progress import Progress
 
-    sampling |= {"max_tokens": given["max_tokens"], "ignore_eos": given["ignore_eos"]}
+    sampling["ignore_eos"] = given["ignore_eos"]
     with Model.load(model, on_event=Progress(), **load) as loaded:
         stream = loaded.stream(request, chat=given["chat"], **sampling)
         if given["as_json"]:
             print_json(stream)
         else:
-            print_text(stream, given["stats"], given["max_tokens"])
+            print_text(stream, given["stats"])
 
 
 def read_prompt(prompt: str | None) -> str:
     if prompt is not None and prompt != "-":
+        check_text("PROMPT", prompt)
         return prompt
     if sys.stdin.isatty():
         raise click.UsageError("no PROMPT: give one, or pipe it in")
-    return sys.stdin.read()
+    return read_all()
 
 
 def build_prompt(text: str, system: str | None, chat: bool | None):
+    check_text("--system", system)
     if system is None:
         return text
     if chat is False:
@@ -61,7 +66,8 @@ def build_prompt(text: str, system: str | None, chat: bool | None):
     return [{"role": "system", "content": system}, {"role": "user", "content": text}]
 
 
-def print_text(stream, stats: bool, max_tokens: int) -> None:
+def print_text(stream, stats: bool) -> None:
+    interrupts.raise_once()
     try:
         for piece in stream:
             sys.stdout.write(piece)
@@ -72,7 +78,10 @@ def print_text(stream, stats: bool, max_tokens: int) -> None:
         raise
     sys.stdout.write("\n")
     sys.stdout.flush()
+    interrupts.leave_at_once()
     result = stream.result
+    if result.finish_reason == "context":
+        click.echo(f"butter: {CONTEXT_FULL}; --max-context allows more", err=True)
     if result.finish_reason == "length" and sys.stderr.isatty():
         click.echo(
             f"[stopped after {len(result.tokens)} tokens; --max-tokens allows more]", err=True
@@ -94,4 +103,4 @@ def print_json(stream) -> None:
         "seed": result.seed,
         "stats": result.stats.as_dict(),
     }
-    click.echo(json.dumps(fields, ensure_ascii=False))
+    click.echo(json.dumps(fields))  # in ASCII, which every encoding has

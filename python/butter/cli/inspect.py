@@ -5,24 +5,30 @@ from typing import Any
 
 import click
 
+from ..errors import ConfigError
+
 
 @click.command("inspect")
 @click.argument("model")
 @click.option("--tensors", is_flag=True, help="List every tensor.")
-@click.option("--template", is_flag=True, help="Print the chat template.")
+@click.option("--template", is_flag=True, help="Print the chat template and nothing else.")
 @click.option("--revision", help="Branch, tag or commit on the hub.")
 @click.option("--offline", is_flag=True, default=None, help="Use only what is cached.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def command(model: str, **given: Any) -> None:
     """Show MODEL's config, weights, tokenizer and template."""
     facts = gather(model, given["revision"], given["offline"], given["tensors"])
-    if given["template"] and facts["chat_template"]:
-        facts["template_text"] = facts.pop("sources")
-    facts.pop("sources", None)
-    if given["as_json"]:
+    sources = facts.pop("sources")
+    if given["template"] and not sources:
+        raise ConfigError(f"[template] {model} has no chat template")
+    if given["template"]:
+        facts["template_text"] = sources
+    if given["template"] and not given["as_json"]:
+        show_templates(sources)
+    elif given["as_json"]:
         import json
 
-        click.echo(json.dumps(facts, default=str, ensure_ascii=False))
+        click.echo(json.dumps(facts, default=str))
     else:
         show(facts)
 
@@ -67,6 +73,14 @@ def gather(name: str, revision: str | None, offline: bool | None, tensors: bool)
     return facts
 
 
+def show_templates(sources: dict[str, str]) -> None:
+    """The template alone, to be piped; names only where there are several."""
+    for name, text in sources.items():
+        if len(sources) > 1:
+            click.echo(f"--- {name}")
+        click.echo(text)
+
+
 def show(facts: dict[str, Any]) -> None:
     click.echo(f"{facts['path']}\nfamily {facts['family']}\n")
     for key, value in facts["config"].items():
@@ -80,7 +94,5 @@ def show(facts: dict[str, Any]) -> None:
         f"eos {', '.join(map(str, tokenizer['eos_ids'])) or 'none'}"
     )
     click.echo(f"chat template {'yes' if facts['chat_template'] else 'no'}")
-    for name, text in facts.get("template_text", {}).items():
-        click.echo(f"\n--- {name}\n{text}")
     for t in facts.get("tensors", []):
         click.echo(f"  {t['type']:6} {str(t['shape']):18} {t['bytes']:12}  {t['name']}")

@@ -5,6 +5,8 @@ from typing import Any
 
 import click
 
+from .stdio import check_text
+
 MODES = ["eager", "argument_buffers", "icb"]
 
 _MODEL = [
@@ -78,7 +80,23 @@ def sampling_arguments(given: dict[str, Any]) -> dict[str, Any]:
         values["stop"] = stop
     if bias := given.pop("logit_bias"):
         values["logit_bias"] = dict(parse_bias(entry) for entry in bias)
+    for text in stop:
+        check_text("--stop", text)
+    if given.get("max_tokens") is not None:
+        values["max_tokens"] = given.pop("max_tokens")
+    check(values)
     return values
+
+
+def check(values: dict[str, Any]) -> None:
+    """Values out of range are wrong usage, like other bad options."""
+    from ..errors import ConfigError
+    from ..generation import SamplingParams
+
+    try:
+        SamplingParams(**values)
+    except ConfigError as error:
+        raise click.UsageError(str(error).removeprefix("[sampling] ")) from None
 
 
 def parse_bias(entry: str) -> tuple[int, float]:

@@ -1,0 +1,36 @@
+"""Ctrl-C: outside of answers it ends the process at once, without a traceback."""
+
+import os
+import signal
+import sys
+
+INTERRUPTED = 130  # 128 + SIGINT, as shells expect
+
+
+def leave_at_once() -> None:
+    """From now on Ctrl-C ends the process. Imports and loading have nothing that must be saved."""
+    _install(_leave)
+
+
+def raise_once() -> None:
+    """The next Ctrl-C raises KeyboardInterrupt; another one after it ends the process."""
+    _install(_raise)
+
+
+def _install(handler) -> None:
+    try:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(signal.SIGINT, handler)
+    except ValueError:  # not the main thread, which alone gets signals
+        pass
+
+
+def _leave(_signal, _frame) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        os.write(2, b"\n")
+    os._exit(INTERRUPTED)
+
+
+def _raise(_signal, _frame) -> None:
+    leave_at_once()
+    raise KeyboardInterrupt
