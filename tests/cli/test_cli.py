@@ -210,6 +210,23 @@ def test_a_chat_outlives_lines_that_cannot_be_answered(path):
     assert out.count("\n") >= 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_the_first_interrupt_at_the_prompt_only_warns(path):
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = start("chat", path, stdin=theirs, stderr=subprocess.PIPE)
+    os.close(theirs)
+    for expected in ("/help lists", "Ctrl-C again"):
+        while expected not in (line := process.stderr.readline()):
+            assert line is not None and process.poll() is None
+        time.sleep(0.5)  # until it waits for a line
+        process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    assert "Traceback" not in process.stderr.read()
+    os.close(ours)
+
+
 def test_a_closed_pipe_is_quiet(path):
     args = ["generate", path, "x", "--raw", "--ignore-eos", "--max-tokens", "200"]
     process = start(*args, "--temperature", "2", stderr=subprocess.PIPE)

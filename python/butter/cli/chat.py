@@ -67,14 +67,18 @@ class Repl:
 
     def _read(self) -> str | None:
         """The next line; None at the end. A Ctrl-C at a terminal's prompt is only a warning."""
-        if self._is_terminal:
-            interrupts.raise_once()
+        was_warned = not self._is_terminal
         while True:
+            if self._is_terminal:
+                interrupts.raise_once()
             try:
                 return input("> " if self._is_terminal else "").strip()
             except EOFError:
                 return None
-            except KeyboardInterrupt:  # the next one leaves
+            except KeyboardInterrupt:
+                if was_warned:
+                    raise
+                was_warned = True
                 click.echo(f"\n{IDLE_HINT}", err=True)
 
     def _command(self, line: str) -> bool:
@@ -103,6 +107,7 @@ class Repl:
                     sys.stdout.write(piece)
                     sys.stdout.flush()
             except KeyboardInterrupt:
+                interrupts.ignore()  # who presses it twice wants the answer to end, not the chat
                 stream.close()
         except DeviceError:
             raise

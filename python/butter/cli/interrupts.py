@@ -17,6 +17,11 @@ def raise_once() -> None:
     _install(_raise)
 
 
+def ignore() -> None:
+    """Pass over Ctrl-C until the next call of another function here."""
+    _install(_nothing)
+
+
 def _install(handler) -> None:
     try:
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as nohup sets it
@@ -29,6 +34,10 @@ def _leave(_signal, _frame) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         os.write(2, b"\n")
     os._exit(INTERRUPTED)
+
+
+def _nothing(_signal, _frame) -> None:
+    pass
 
 
 def _raise(_signal, _frame) -> None:
