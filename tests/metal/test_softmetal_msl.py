@@ -34,6 +34,11 @@ BAD = {
     ),
     "an unused type mismatch": ("out[i] =", "const half4 h = float3(0.0f);\n  out[i] ="),
     "a vector with too few parts": ("float(dims[0])", "float4(1.0f, 2.0f).x"),
+    "C++17": ("out[i] =", "if constexpr (true) out[i] ="),
+    "a lambda": ("out[i] =", "const auto f = [&](uint j) { return j; };\n  out[f(i)] ="),
+    "a float narrowed in silence": ("out[i] =", "const half h = x[i];\n  out[i] = float(h) +"),
+    "a global in no address space": ("inline float", "const float two = 2.0f;\ninline float"),
+    "a sum of truths": ("float(dims[0])", "float(simd_max(x[i] > 0.0f))"),
     "a bracket left open": ("threadgroup_barrier(", "threadgroup_barrier(("),
 }  # fmt: skip
 

@@ -29,8 +29,10 @@ FLAGS = [
     "-Wno-unused-but-set-variable", "-Wno-unused-function", "-Wno-missing-braces",
     # Otherwise clang keeps float between operations on half.
     "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
-    f"-I{HERE / 'include'}",
+    f"-isystem{HERE / 'include'}",
 ]  # fmt: skip
+# MSL is C++14; a narrower float should be written down.
+STRICT = ["-Wpre-c++17-compat", "-Wimplicit-float-conversion", "-Wdouble-promotion"]
 TRACE = "-fsanitize-coverage=func,trace-loads,trace-stores"
 
 
@@ -45,7 +47,7 @@ def check(clang: str, path: Path, source: str) -> None:
     complaints = [f"{path}:{line}: {what}" for line, what in lint(source)]
     if complaints:
         raise SystemExit("\n".join(complaints))
-    flags = [*FLAGS, "-DMSL_ADDRSPACE", "-fsyntax-only", "-x", "c++", "-"]
+    flags = [*FLAGS, *STRICT, "-DMSL_ADDRSPACE", "-fsyntax-only", "-x", "c++", "-"]
     run([clang, *flags], convert(source, str(path), check=True))
 
 

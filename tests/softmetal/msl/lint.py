@@ -16,6 +16,8 @@ _C_ONLY = re.compile(
     r"\b(double|float64_t|long\s+long|new|delete|throw|try|catch|virtual|dynamic_cast|typeid"
     r"|goto|std|malloc|printf|thread_local|static_cast<\s*double)\b"
 )
+_GLOBAL = re.compile(r"^(?:static\s+)?const(?:expr)?\s+\w+", re.M)
+_LAMBDA = re.compile(r"\[[&=\w, ]*\]\s*\([^()]*\)\s*(?:->\s*\w+\s*)?\{")
 _SCOPED = re.compile(r"(?<=[;{}])\s*threadgroup\s+[\w:]+\s+(\w+)\s*\[")
 
 
@@ -29,6 +31,11 @@ def lint(source: str) -> list[tuple[int, str]]:
             found.append((line(text, m.start(3)), what))
     for m in _C_ONLY.finditer(text):
         found.append((line(text, m.start()), f"MSL has no '{m.group(1)}'"))
+    for m in _GLOBAL.finditer(text):
+        if text.count("{", 0, m.start()) == text.count("}", 0, m.start()):
+            found.append((line(text, m.start()), "a global that is not constant"))
+    for m in _LAMBDA.finditer(text):
+        found.append((line(text, m.start()), "MSL has no lambdas"))
     kernels = [
         (body := text.find("{", close(text, m.end() - 1)), close(text, body))
         for m in re.finditer(r"\bkernel\s+void\s+\w+\s*\(", text)

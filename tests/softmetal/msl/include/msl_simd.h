@@ -18,6 +18,7 @@ constexpr int kSlotBytes = 32;
 
 template <class T>
 MSL_CALL T* exchange(T x) {
+  static_assert(!std::is_same_v<T, bool>, "simdgroup operations take numbers");
   static_assert(sizeof(T) <= kSlotBytes, "a simdgroup operation takes at most 32 bytes");
   char* slots = msl_slots(msl_next_phase());
   memcpy(slots + kSlotBytes * msl_lane(), &x, sizeof(T));
