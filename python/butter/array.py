@@ -2,10 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .errors import ShapeError
+
+if TYPE_CHECKING:
+    from ._native import Buffer
 
 DTYPE_BYTES = {
     "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4,
@@ -19,7 +23,7 @@ _NUMPY = {"f32": "f4", "f16": "f2", "bf16": "u2"} | {
 class Array:
     """A range of a device buffer."""
 
-    buffer: object  # butter._native.Buffer
+    buffer: "Buffer"
     shape: tuple[int, ...]
     dtype: str
     offset: int = 0
@@ -29,20 +33,20 @@ class Array:
         return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
 
     @property
-    def range(self) -> tuple[object, int, int]:
+    def range(self) -> tuple["Buffer", int, int]:
         """(buffer, offset, nbytes), as native code takes it."""
         return self.buffer, self.offset, self.nbytes
 
     def numpy(self) -> np.ndarray:
         """A view of the memory; bf16 as its bits in u16."""
-        return self.buffer.array(self.dtype, self.shape, self.offset)  # type: ignore[attr-defined]
+        return self.buffer.array(self.dtype, self.shape, self.offset)
 
     def write(self, values: np.ndarray) -> None:
         """Copy values of the array's dtype, or their bytes, into all of it."""
         data = np.ascontiguousarray(values)
         if data.nbytes != self.nbytes:
             raise ShapeError(f"[array] write: got {data.nbytes} bytes, need {self.nbytes}")
-        self.buffer.write(data, self.offset)  # type: ignore[attr-defined]
+        self.buffer.write(data, self.offset)
 
 
 def empty(device, shape: tuple[int, ...], dtype: str, *, sparse: bool = False) -> Array:
@@ -62,12 +66,13 @@ class Arena:
 
     def __init__(self, device):
         self.device = device
-        self._buffer, self._used, self._size = None, 0, 0
+        self._buffer: Buffer | None = None
+        self._used = self._size = 0
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Zeroed memory that lives as long as the whole chunk."""
         nbytes = math.prod(shape) * DTYPE_BYTES[dtype]
-        if self._used + nbytes > self._size:
+        if self._buffer is None or self._used + nbytes > self._size:
             self._size = max(self.CHUNK_BYTES, nbytes)
             self._buffer, self._used = self.device.allocate(self._size), 0
         array = Array(self._buffer, tuple(shape), dtype, self._used)

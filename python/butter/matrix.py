@@ -174,7 +174,7 @@ def check_finite(name: str, array: Array | None) -> None:
     if array is None:
         return
     mask = _EXPONENT[array.dtype]
-    bits = array.buffer.array(  # type: ignore[attr-defined]
+    bits = array.buffer.array(
         "u32" if array.dtype == "f32" else "u16", (math.prod(array.shape),), array.offset
     )
     for start in range(0, len(bits), _CHUNK):
