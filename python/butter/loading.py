@@ -61,7 +61,7 @@ def load(
 
 def open_device(name: str, threads: int | None):
     """Open a device by name. Raises ConfigError or DeviceError with what exists."""
-    if not isinstance(name, str):
+    if not isinstance(name, str) or not name.isascii():
         raise ConfigError(
             f"[model] device: got {name!r:.80}, need 'auto', 'cpu', 'metal', 'cuda' or 'cuda:N'"
         )

@@ -69,6 +69,7 @@ def test_a_listener_that_raises_does_not_stop_the_load(path):
         ({"max_context": 1 << 40}, ConfigError),
         ({"device": None}, ConfigError),
         ({"device": 5}, ConfigError),
+        ({"device": "\udc80"}, ConfigError),
         ({"on_event": 3}, ConfigError),
         ({"exact": "yes"}, ConfigError),
         ({"offline": "x"}, ConfigError),

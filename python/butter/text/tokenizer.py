@@ -104,7 +104,7 @@ class Tokenizer:
         if path.stat().st_size > MAX_BYTES:
             raise FileFormatError(f"[tokenizer] {path}: need at most {MAX_BYTES} bytes")
         with guarded(str(path)):
-            backend = Backend.from_file(str(path))
+            backend = Backend.from_buffer(path.read_bytes())  # a path may be no UTF-8
         config: dict = {}
         names: dict[str, str] = {}
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
