@@ -31,6 +31,17 @@ PLAIN = {
 SPOKEN = {kind: name for name, (kind, _) in PLAIN.items()}
 
 
+def spoken(op: ir.Op) -> str:
+    """An op in the words of the author, for messages."""
+    if op.kind == "for":
+        return f"a {op.attrs['kind']} loop"
+    if op.kind.startswith("step"):
+        return f"step.{op.attrs['field']}"
+    if op.kind in ("load", "store"):
+        return op.attrs["param"]
+    return SPOKEN.get(op.kind, op.kind)
+
+
 def _group_id(p: Parser, node: ast.Call, args: list[Any]) -> Value:
     axis = args[0] if args else 0
     if axis not in (0, 1, 2):

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import exprs
 from . import interp_ops as ops
-from .builtins import SPOKEN
+from .builtins import spoken
 from .errors import IronError
 from .interp_memory import SharedMemory, TensorMemory, bind
 from .ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
@@ -141,16 +141,12 @@ class _Group:
 
     def whole_group(self, op: Op, mask: Any) -> None:
         if not self.active(mask).all():
-            raise self.fail(
-                op, f"{SPOKEN.get(op.kind, op.kind)} where only some lanes of the group take part"
-            )
+            raise self.fail(op, f"{spoken(op)} where only some lanes of the group take part")
 
     def whole_warps(self, op: Op, mask: Any) -> None:
         rows = self.active(mask).reshape(-1, self.warp)
         if (rows.any(axis=1) != rows.all(axis=1)).any():
-            raise self.fail(
-                op, f"{SPOKEN.get(op.kind, op.kind)} where only some lanes of a warp take part"
-            )
+            raise self.fail(op, f"{spoken(op)} where only some lanes of a warp take part")
 
     def check_integers(self, op: Op, mask: Any, a: Any, b: Any) -> None:
         kind, dtype = op.kind, op.args[0].type

@@ -6,7 +6,7 @@ no collective. The rules are those of the widest target, so a kernel is legal ev
 
 from enum import IntEnum
 
-from .builtins import SPOKEN
+from .builtins import spoken
 from .errors import IronError
 from .ir import COLLECTIVE, GROUP_REDUCE, WARP_REDUCE, Block, Func, Op, Value
 
@@ -121,7 +121,7 @@ class _Checker:
             allowed = Level.WARP
         if context > allowed:
             hint = HINTS.get(op.kind, "collect in a variable and reduce after it")
-            raise IronError(f"{_spoken(op)} {why}", op.loc, hint)
+            raise IronError(f"{spoken(op)} {why}", op.loc, hint)
         if op.kind == "return_if" and (level := self.of(op.args[0])):
             raise IronError(f"a return that only some {SCOPE[level]} take", op.loc, HINTS[op.kind])
         if op.kind == "step_store" and (level := self.of(op.args[0])):
@@ -149,12 +149,3 @@ class _Checker:
                 + ("warp.max(…)" if legal == Level.WARP else "group.max(…)"),
             )
         return Level.LANE if kind == "range" else legal
-
-
-def _spoken(op: Op) -> str:
-    """An op in the words of the author."""
-    if op.kind == "for":
-        return f"a {op.attrs['kind']} loop"
-    if op.kind == "step_store":
-        return f"step.{op.attrs['field']} set"
-    return SPOKEN.get(op.kind, op.kind)

@@ -6,7 +6,7 @@ Runs after every pass, so that a fault shows at the pass that made it and emitte
 from dataclasses import dataclass
 
 from . import uniformity
-from .builtins import SPOKEN
+from .builtins import spoken
 from .errors import IronError
 from .ir import COLLECTIVE, GROUP_REDUCE, Block, Func, Op, Value
 from .names import DTYPES, FLOATS, INTS, WIDE
@@ -162,8 +162,7 @@ class _Verifier:
         for kind, refused in (("lanes", IN_NO_LANES_LOOP), ("warps", IN_NO_WARPS_LOOP)):
             if op.kind in refused and kind in loops:
                 raise IronError(
-                    f"{SPOKEN.get(op.kind, op.kind)} inside a {kind} loop: "
-                    f"{kind} take different numbers of turns",
+                    f"{spoken(op)} inside a {kind} loop: {kind} take different numbers of turns",
                     op.loc,
                     "move the barrier out of the loop"
                     if op.kind == "barrier"

@@ -3,7 +3,9 @@
 
 import pytest
 
-from iron import In, Out, bf16, bitcast, f16, f32, i8, i32, lane, select, sqrt, u8, u16, u32
+from iron import In, Out, bf16, bitcast, f16, f32, group, i8, i32, lane, select, sqrt, u8, u16
+
+from iron import u32  # isort: skip
 from iron.errors import IronError
 from iron.ir import Func, Op
 from support.kernels import compiled
@@ -139,3 +141,11 @@ def test_what_does_not_fit_is_refused_with_the_fix(fn):
         typed(fn)
     text = str(error.value)
     assert message in text and hint in text and "test_typecheck.py:" in text and "^" in text
+
+
+def test_messages_use_the_words_of_the_author():
+    def fn(out: Out[f32, 32]):
+        out[lane()] = f32(group.sum(lane() < 3))
+
+    with pytest.raises(IronError, match="error: group.sum of a condition"):
+        compiled(fn)

@@ -137,7 +137,7 @@ REFUSED = {
     bounds_of_warps: ("loop bounds must be the same for all warps", "group.max"),
     barrier_in_a_loop_of_warps: ("barrier inside a loop whose bounds differ between warps", "out"),
     a_level_that_rises_in_a_loop: (f"barrier under a {LANES}", "move the barrier out"),
-    step_for_some_lanes: (f"step.out_token set under a {LANES}", "a if c else b"),
+    step_for_some_lanes: (f"step.out_token under a {LANES}", "a if c else b"),
     step_of_a_lane: ("the value for step.out_token differs between lanes", "group.max"),
     read_of_own_lane: ("warp.read from a lane number that differs", "shared(…)"),
 }

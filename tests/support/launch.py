@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import tempfile
 from dataclasses import dataclass
 from functools import cache
@@ -92,7 +93,9 @@ def run_kernel(
     tensor may be left out; tensors that the kernel does not have are passed over.
     """
     types, statics, tensors = types or {}, statics or {}, tensors or {}
+    _find(name, types, statics)
     func = instance(name, tuple(types.items()), tuple(statics.items()))
+    _fits(func, tensors, consts or {}, dims or {})
     dims = _dims(func, tensors, dims or {})
     arrays = {}
     for p in func.params:
@@ -101,7 +104,6 @@ def run_kernel(
             arrays[p.name] = poisoned(shape, p.dtype)
         else:
             array = np.ascontiguousarray(tensors[p.name])
-            assert array.dtype == DTYPES[p.dtype], f"{p.name} is {array.dtype}, needs {p.dtype}"
             arrays[p.name] = array.copy() if p.kind == "inout" else array
     words = step_words(step) if func.uses_step else None
     if isinstance(device, Interpreter):
@@ -120,6 +122,36 @@ def out_token(outputs: dict[str, np.ndarray]) -> int:
     return int(outputs["step"][FIELDS["out_token"][0]].view(np.int32))
 
 
+def _find(name: str, types: dict, statics: dict) -> None:
+    """Raise KeyError unless there is such an instance."""
+    if name not in KERNELS:
+        near = difflib.get_close_matches(name, KERNELS)
+        raise KeyError(f"no kernel is named {name}. Nearest: {', '.join(near) or sorted(KERNELS)}")
+    legal = parse.instances(KERNELS[name])
+    if (types, statics) not in legal:
+        raise KeyError(f"{name} has no instance {types} {statics}. It has: {legal}")
+
+
+def _fits(func: Func, tensors: dict, consts: dict, dims: dict) -> None:
+    """Raise where tensors, consts or dims are not those that the kernel takes."""
+    inputs = {p.name for p in func.params if p.kind != "out"}
+    for what, given, needed, legal in (
+        ("tensors", set(tensors), inputs, {p.name for p in func.params}),
+        ("consts", set(consts), {c.name for c in func.consts}, {c.name for c in func.consts}),
+        ("dims", set(dims), set(), set(func.dims)),
+    ):
+        if needed - given or given - legal and what != "tensors":
+            raise KeyError(f"{what} of {func.symbol}: got {sorted(given)}, need {sorted(needed)}")
+    for p in func.params:
+        if p.name in tensors:
+            array = np.asarray(tensors[p.name])
+            shape = f"[{', '.join(exprs.text(s) for s in p.shape)}]"
+            if array.ndim != len(p.shape):
+                raise ValueError(f"{p.name} has shape {array.shape}, needs {shape}")
+            if array.dtype != DTYPES[p.dtype]:
+                raise TypeError(f"{p.name} is {array.dtype}, needs {p.dtype}")
+
+
 def _dims(func: Func, tensors: dict[str, np.ndarray], dims: dict[str, int]) -> dict[str, int]:
     dims = dict(dims)
     for p in func.params:
@@ -127,6 +159,8 @@ def _dims(func: Func, tensors: dict[str, np.ndarray], dims: dict[str, int]) -> d
             for expr, extent in zip(p.shape, tensors[p.name].shape, strict=True):
                 if expr.op == "name" and expr.args[0] != "WARP":
                     dims.setdefault(expr.args[0], extent)
+    if missing := [d for d in func.dims if d not in dims]:
+        raise KeyError(f"{func.symbol}: no axis gives {', '.join(missing)}: pass dims=")
     return {d: int(dims[d]) for d in func.dims}
 
 

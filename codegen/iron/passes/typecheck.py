@@ -5,6 +5,7 @@ as f32; i32 never meets u32 silently, since division and comparison then depend 
 Loads of i8 and i16 give i32, of u8 and u16 u32: small integers exist only in memory.
 """
 
+from ..builtins import spoken
 from ..errors import IronError
 from ..ir import BINARY, COMPARE, UNARY, Block, Func, Op, Value
 from ..names import FLOATS, WIDE, int_range
@@ -43,7 +44,9 @@ class _Checker:
         elif v.type != to:
             int_to_float = v.type in ("i32", "u32") and to in FLOATS
             if not int_to_float and (v.type, to) not in (("f16", "f32"), ("bf16", "f32")):
-                raise self.fail(op, f"{op.kind} needs {to}, got {v.type}", f"convert with {to}(…)")
+                raise self.fail(
+                    op, f"{spoken(op)} needs {to}, got {v.type}", f"convert with {to}(…)"
+                )
             cast = Op("cast", [v], {"to": to}, [Value(to)], loc=op.loc)
             self.here.ops.insert(self.here.ops.index(op), cast)
             op.args[i] = cast.result
@@ -93,7 +96,7 @@ class _Checker:
         else:
             raise self.fail(
                 op,
-                f"{op.kind} of {' and '.join(sorted(known))}",
+                f"{spoken(op)} of {' and '.join(sorted(known))}",
                 "convert one side: i32(…) or u32(…)",
             )
         for i in indices:
@@ -146,6 +149,8 @@ class _Checker:
             op.result.type = self.default(op, op.args[0])
         elif kind.startswith(("warp_", "group_", "across_")):
             op.result.type = self.default(op, op.args[0])
+            if op.result.type == "bool":
+                raise self.fail(op, f"{spoken(op)} of a condition", "count it: u32(…)")
         elif kind == "dot_u8i8":
             for i in range(len(op.args)):
                 self.coerce(op, i, "u32")
@@ -187,7 +192,7 @@ class _Checker:
     def binary(self, op: Op) -> None:
         to = self.join(op, range(2))
         if to == "bool" or (op.kind in INTEGER_ONLY and to in FLOATS):
-            raise self.fail(op, f"{op.kind} is not defined for {to}")
+            raise self.fail(op, f"{spoken(op)} is not defined for {to}")
         if op.kind == "div" and to not in FLOATS and not op.attrs.get("floor"):
             raise self.fail(
                 op, f"/ on {to}", "use // for integers, or convert one side with f32(…)"
@@ -200,7 +205,7 @@ class _Checker:
         to = self.default(op, op.args[0])
         if op.kind not in ("neg", "abs") and to not in FLOATS:
             if to not in ("i32", "u32"):
-                raise self.fail(op, f"{op.kind} is not defined for {to}")
+                raise self.fail(op, f"{spoken(op)} is not defined for {to}")
             self.coerce(op, 0, "f32")
             to = "f32"
         op.result.type = to
