@@ -141,10 +141,12 @@ def start(*args, **options):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
 
 
+LONG = ["generate", "smollm2", "Tell a story.", "--ignore-eos", "--max-tokens", "8000"]
+
+
 @pytest.mark.parametrize("command", ["generate", "chat"])
 def test_an_interrupt_ends_with_130_and_no_traceback(command):
-    args = ["generate", "smollm2", "Tell a story.", "--ignore-eos", "--max-tokens", "8000"]
-    args = args if command == "generate" else ["chat", "smollm2"]
+    args = LONG if command == "generate" else ["chat", "smollm2"]
     process = start(*args, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     if command == "generate":
         assert process.stdout.read(8)  # the text has begun
@@ -163,7 +165,7 @@ def test_an_interrupt_during_imports_is_quiet(delay):
         "print(end='x', flush=True)\nfrom butter.cli import main\nmain()"
     )
     process = subprocess.Popen(
-        [*LISTENING, sys.executable, "-c", code, "doctor"],
+        [*LISTENING, sys.executable, "-c", code, *LONG],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
