@@ -14,6 +14,7 @@ FAULTS = {
     "output_as_bytes": "bound with setBytes",
     "write_past_end": "writes 4 bytes at byte 32 of buffer(1) out",
     "read_past_end": "reads 4 bytes at byte 16 of buffer(0) x",
+    "loop_past_end": "writes 4 bytes at byte 256 of buffer(0) x",
     # residency
     "forgotten_use_resource": "was not made resident",
     "use_resource_after_dispatch": "was not made resident",

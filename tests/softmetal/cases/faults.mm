@@ -212,6 +212,7 @@ CASE(odd_threadgroup_memory) { run_alone("reverse_group", 250); }
 CASE(divergent_sum) { run_alone("divergent_sum"); }
 CASE(divergent_barrier) { run_alone("divergent_barrier"); }
 CASE(race_in_group) { run_alone("reverse_without_barrier", 256); }
+CASE(loop_past_end) { run_alone("clears_too_much"); }
 CASE(race_in_simdgroup) { run_alone("neighbour_after_sum"); }
 CASE(no_race_in_simdgroup) { run_alone("neighbour_after_barrier"); }
 CASE(threadgroup_memory_past_end) { run_alone("reverse_group", 128); }

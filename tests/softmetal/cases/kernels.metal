@@ -145,6 +145,12 @@ kernel void large_shared(device uint* x [[buffer(0)]], uint tid [[thread_index_i
   x[tid] = scratch[tid];
 }
 
+kernel void clears_too_much(device uint* x [[buffer(0)]], uint tid [[thread_index_in_threadgroup]]) {
+  if (tid == 0u) {
+    for (uint i = 0; i < 65u; ++i) x[i] = 0u;
+  }
+}
+
 kernel void off_by_one(
     device const float* x [[buffer(0)]],
     device float* out [[buffer(1)]],

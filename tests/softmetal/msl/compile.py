@@ -27,6 +27,8 @@ FLAGS = [
     "-std=c++17", "-O1", "-g1", "-fPIC", "-fno-math-errno", "-ffp-contract=off", "-fno-exceptions",
     "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-variable",
     "-Wno-unused-but-set-variable", "-Wno-unused-function", "-Wno-missing-braces",
+    # No loop may turn into a call, whose accesses would not be traced.
+    "-fno-builtin-memcpy", "-fno-builtin-memset", "-fno-builtin-memmove",
     # Otherwise clang keeps float between operations on half.
     "-Xclang", "-ffloat16-excess-precision=none", "-Xclang", "-fbfloat16-excess-precision=none",
     f"-isystem{HERE / 'include'}",

@@ -21,7 +21,7 @@ MSL_CALL T* exchange(T x) {
   static_assert(!std::is_same_v<T, bool>, "simdgroup operations take numbers");
   static_assert(sizeof(T) <= kSlotBytes, "a simdgroup operation takes at most 32 bytes");
   char* slots = msl_slots(msl_next_phase());
-  memcpy(slots + kSlotBytes * msl_lane(), &x, sizeof(T));
+  __builtin_memcpy(slots + kSlotBytes * msl_lane(), &x, sizeof(T));
   msl_sync(kMslSimd, MSL_SITE);
   return (T*)slots;
 }
