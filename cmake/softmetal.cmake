@@ -70,3 +70,12 @@ function(butter_softmetal_library name)
     COMMENT "Compiling ${name}.metallib for the software Metal" VERBATIM)
   add_custom_target(softmetal_${name} ALL DEPENDS "${out}")
 endfunction()
+
+# On demand, as it takes a minute: metallib/kernels.metallib of all emitted kernels, for
+# BUTTER_METAL_KERNELS. Without it Metal compiles the text of a kernel's file when it is first used.
+if(BUTTER_GENERATED)
+  add_custom_target(softmetal_kernels
+    COMMAND ${softmetal_compiler} --runner "${CMAKE_BINARY_DIR}"
+            --out "${CMAKE_BINARY_DIR}/metallib/kernels.metallib" "${BUTTER_GENERATED}/metal"
+    DEPENDS softmetal COMMENT "Compiling all kernels for the software Metal" VERBATIM)
+endif()

@@ -101,8 +101,9 @@ def main() -> None:
     parser.add_argument("--runner", type=Path, help="folder of libsoftmetal.so")
     parser.add_argument("--flag", action="append", default=[], help="for the compiler")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("files", type=Path, nargs="+", help="or folders of .metal files")
     args = parser.parse_args()
+    args.files = [f for p in args.files for f in (sorted(p.glob("*.metal")) or [p])]
     if args.check:
         for path in args.files:
             source = path.read_text()
