@@ -45,13 +45,30 @@ def python(entries: list[dict]) -> str:
     return "".join(out)
 
 
+# An input may be a tensor of the program, an array on the device, or what holds one.
+STUB_HEAD = """\
+from collections.abc import Mapping
+from typing import Protocol
+
+from .array import Array
+from .recorder import Tensor
+
+class _Holder(Protocol):
+    @property
+    def array(self) -> Array | None: ...
+
+_Input = Tensor | Array | _Holder
+
+"""
+
+
 def stub(entries: list[dict]) -> str:
     """_kernels.pyi: the same methods with types and shapes."""
-    out = ["from collections.abc import Mapping\n\nfrom .recorder import Tensor\n\n"]
+    out = [STUB_HEAD]
     out += ["class Kernels:\n"]
     for name, k in sorted(_by_name(entries).items()):
         inputs, outputs, statics = _signature(k)
-        args = ["self", *(f"{i}: Tensor" for i in inputs)]
+        args = ["self", *(f"{i}: _Input" for i in inputs)]
         args += ["*", *(f"{o}: Tensor | None = ..." for o in outputs)]
         args += [f"{c['name']}: {PY_CONST[c['dtype']]}" for c in k["consts"]]
         args += [f"{s}: int" for s in statics] + ["dims: Mapping[str, int] | None = ..."]
