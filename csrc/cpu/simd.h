@@ -280,7 +280,7 @@ inline vf floor_(vf x) {
 }
 inline vf ceil_(vf x) { return -floor_(-x); }
 
-// e^x = 2^n * e^r with |r| <= ln2/2: a minimax polynomial of degree 6 for this range; 1 ulp.
+// e^x = 2^n * e^r with |r| <= ln2/2; the polynomial's coefficients are those of Cephes' expf.
 inline vf exp_(vf x) {
   const vm low = x < -87.33654f, high = x > 88.72283f, nan = x != x;
   vf c = low ? vf_all(-87.33654f) : x;
@@ -331,7 +331,7 @@ inline vf tanh_(vf x) {
   const vf r = abs_(x) < 0.3f ? fma_(p * z, abs_(x), abs_(x)) : far;
   return (vf)((vi)r | ((vi)x & (vi)vf_all(-0.0f)));  // the sign of x, that of -0 too
 }
-// Cody-Waite reduction by pi/2 in three parts: good to 1e-6 for |x| up to about 1e5.
+// Cody-Waite reduction by pi/2 in three parts, then the polynomials of Cephes' sinf and cosf.
 inline vf sincos_(vf x, int quarter) {
   const vf n = rint_(x * 0.636619772367581343f);
   vf r = fma_(n, vf_all(-1.5703125f), x);

@@ -58,7 +58,7 @@ def empty(device, shape: tuple[int, ...], dtype: str, *, sparse: bool = False) -
 class Arena:
     """Hands out weights from few large allocations, which the system can back with huge pages.
 
-    A token reads every weight once: with pages of 4 KiB, translating addresses costs a tenth of it.
+    A token reads every weight once, so with pages of 4 KiB it also translates every address once.
     """
 
     CHUNK_BYTES = 64 << 20
