@@ -4,7 +4,7 @@ import pytest
 from backend import Software
 
 import butter
-from models.test_affine import write_pair
+from support.affine import write_pair
 from support.tiny import checkpoint
 
 PROMPT = [1, 5, 9]

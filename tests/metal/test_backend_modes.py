@@ -7,8 +7,8 @@ from backend import MODES, metal
 import butter
 from butter import _native
 from butter.step import step_words
-from models.test_affine import write_pair
 from native.chain import Chain, greedy_words, random_words
+from support.affine import write_pair
 from support.oracle import assert_close
 from support.tiny import checkpoint, prompts
 
