@@ -26,25 +26,31 @@ std::shared_ptr<Device> required(std::shared_ptr<Device> device, const std::stri
               concat("'", name, "' is not available: ", why, ". Use 'cpu' or 'auto'."));
 }
 
+void refuse_threads(int threads, const std::string& name) {
+  if (threads == 0) return;
+  throw Error(Code::kConfig, "device",
+              concat("threads applies to the CPU only: got ", threads, " for ", name,
+                     ". Use 'cpu', or leave threads out."));
+}
+
 }  // namespace
 
 std::shared_ptr<Device> open_device(const std::string& name, int threads) {
   if (name == "cpu") return open_cpu(threads);
   std::string why;
   if (name == "auto") {
-    if (auto device = open_metal(&why)) return device;
-    if (auto device = open_cuda(0, &why)) return device;
-    return open_cpu(threads);
+    auto device = open_metal(&why);
+    if (!device) device = open_cuda(0, &why);
+    if (!device) return open_cpu(threads);
+    refuse_threads(threads, concat("'auto', which is '", device->info().kind, "' here"));
+    return device;
   }
   const bool is_cuda = name == "cuda" || name.starts_with("cuda:");
   if (name != "metal" && !is_cuda) {
     throw Error(Code::kConfig, "device",
                 concat("unknown device: got '", name, "', need auto, cpu, metal, cuda or cuda:N"));
   }
-  if (threads != 0) {
-    throw Error(Code::kConfig, "device",
-                concat("threads applies to the CPU only: got ", threads, " for '", name, "'"));
-  }
+  refuse_threads(threads, concat("'", name, "'"));
   if (name == "metal") {
     auto device = open_metal(&why);
     return required(std::move(device), name, why);

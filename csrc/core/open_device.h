@@ -9,7 +9,8 @@
 namespace butter {
 
 /// "metal", "cuda", "cuda:N", "cpu"; "auto" takes the first of these that the machine has.
-/// `threads` is for the CPU: 0 means its physical cores. Throws DeviceError and ConfigError.
+/// `threads` is for the CPU, and refused for any other: 0 means its physical cores. Throws
+/// DeviceError and ConfigError.
 std::shared_ptr<Device> open_device(const std::string& name, int threads);
 
 }  // namespace butter

@@ -31,9 +31,17 @@ def test_info_says_what_runs_the_kernels(device):
     assert device.isa in repr(device)
 
 
-@pytest.mark.parametrize("name", ["cpu", "auto"])
-def test_threads_can_be_chosen(name):
-    assert _native.open_device(name, threads=3).threads == 3
+def test_threads_can_be_chosen():
+    assert _native.open_device("cpu", threads=3).threads == 3
+
+
+def test_threads_are_refused_where_auto_is_no_cpu():
+    kind = _native.open_device("auto").kind
+    if kind == "cpu":
+        assert _native.open_device("auto", threads=3).threads == 3
+        return
+    with pytest.raises(ConfigError, match=f"got 3 for 'auto', which is '{kind}' here"):
+        _native.open_device("auto", threads=3)
 
 
 def test_absent_and_unknown_devices_are_refused():
