@@ -113,8 +113,10 @@ void plan_pool(Plan& plan, std::span<const size_t> activation_bytes) {
   // Largest first leaves the fewest holes.
   std::vector<uint32_t> order(activation_bytes.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, std::ranges::greater{},
-                           [&](uint32_t i) { return activation_bytes[i]; });
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
+    const size_t m = activation_bytes[a], n = activation_bytes[b];
+    return m != n ? m > n : a < b;
+  });
   std::vector<size_t> offsets(order.size(), 0);
   std::vector<Placed> placed;
   for (const uint32_t i : order) {
