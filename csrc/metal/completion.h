@@ -2,6 +2,7 @@
 #pragma once
 
 #import <Metal/Metal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <string>
@@ -15,13 +16,13 @@ namespace butter::metal {
 class MetalCompletion : public Completion {
  public:
   explicit MetalCompletion(id<MTLCommandBuffer> commands)
-      : commands_(Ref<id<MTLCommandBuffer>>::keep(commands)) {}
+      : commands_(Ref<id<MTLCommandBuffer>>::keep(commands)), process_(getpid()) {}
 
   bool done() const override { return state_.load(std::memory_order_acquire) != kPending; }
   void wait() override;
   uint64_t device_ns() const override { return device_ns_; }
 
-  /// Blocks without looking at the outcome.
+  /// Blocks without looking at the outcome, but not in the child of a fork, where nothing ends.
   void block() noexcept;
 
   // Each ends the work; called once.
@@ -34,6 +35,7 @@ class MetalCompletion : public Completion {
   void end(uint32_t state) noexcept;
 
   const Ref<id<MTLCommandBuffer>> commands_;
+  const int process_;
   std::atomic<uint32_t> state_ = kPending;
   Code code_ = Code::kDevice;
   std::string message_;

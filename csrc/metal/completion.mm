@@ -29,13 +29,15 @@ void MetalCompletion::end(uint32_t state) noexcept {
 }
 
 void MetalCompletion::block() noexcept {
-  if (!done()) [commands_ waitUntilCompleted];
+  if (done() || getpid() != process_) return;
+  [commands_ waitUntilCompleted];
   // The handler may still be on its way.
   state_.wait(kPending, std::memory_order_acquire);
 }
 
 void MetalCompletion::wait() {
   block();
+  if (!done()) throw forked();
   if (state_.load(std::memory_order_acquire) == kFailed) throw Error(code_, "metal", message_);
 }
 

@@ -13,4 +13,10 @@ Code command_code(NSError* error) {
   return error.code == MTLCommandBufferErrorOutOfMemory ? Code::kMemory : Code::kDevice;
 }
 
+Error forked() {
+  return Error(Code::kDevice, "metal",
+               "this device was opened before fork() and cannot be used in the child. Open a new "
+               "device there, or start the child with the 'spawn' method.");
+}
+
 }  // namespace butter::metal

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "metal/failure.h"
 
 namespace butter::metal {
 
@@ -19,11 +20,7 @@ Queue::~Queue() {
 }
 
 std::shared_ptr<MetalCompletion> Queue::commit(id<MTLCommandBuffer> commands) {
-  if (getpid() != process_) {
-    throw Error(Code::kDevice, "metal",
-                "this device was opened before fork() and cannot be used in the child. Open a new "
-                "device there, or start the child with the 'spawn' method.");
-  }
+  if (getpid() != process_) throw forked();
   auto work = std::make_shared<MetalCompletion>(commands);
   const std::lock_guard lock(mutex_);
   if (fault_) {
