@@ -184,6 +184,7 @@ SMDevice* sm_device() {
   CHECK(descriptor.maxKernelBufferBindCount <= kMslBuffers, "maxKernelBufferBindCount: %lu",
         (unsigned long)descriptor.maxKernelBufferBindCount);
   (void)options;
+  if (sm::strikes(sm::Fault::kFailAllocation)) return nil;
   return [[SMIndirectBuffer alloc] initWithDescriptor:descriptor count:maxCount];
 }
 - (id<MTLArgumentEncoder>)newArgumentEncoderWithBufferBinding:(id<MTLBufferBinding>)bufferBinding {
@@ -209,7 +210,9 @@ SMDevice* sm_device() {
 }
 @end
 
-id<MTLDevice> MTLCreateSystemDefaultDevice(void) { return sm_device(); }
+id<MTLDevice> MTLCreateSystemDefaultDevice(void) {
+  return sm::setting("SOFTMETAL_FAMILY", 7) == 0 ? nil : sm_device();
+}
 
 NSArray<id<MTLDevice>>* MTLCopyAllDevices(void) {
   id<MTLDevice> device = sm_device();

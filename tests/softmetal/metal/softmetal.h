@@ -3,8 +3,9 @@
 // Environment: SOFTMETAL_PLANT (see softmetal_plant), SOFTMETAL_DELAY_US (a slow GPU: each command
 // buffer starts so much later), SOFTMETAL_SHUFFLE=1 (commands between barriers run in random
 // order), SOFTMETAL_MACOS=14 (no residency sets), SOFTMETAL_FAMILY=7..9 (Apple GPU family; default
-// 7), SOFTMETAL_MEMORY (bytes of the device), SOFTMETAL_MAX_THREADS (of a group), SOFTMETAL_CACHE
-// (folder for newLibraryWithSource), OBJCRT_ZOMBIES=1 (keep all dead objects), MSL_THREADS.
+// 7; 0: no GPU), SOFTMETAL_MEMORY (bytes of the device), SOFTMETAL_MAX_THREADS (of a group),
+// SOFTMETAL_CACHE (folder for newLibraryWithSource), OBJCRT_ZOMBIES=1 (keep all dead objects),
+// MSL_THREADS.
 #pragma once
 
 #include <stddef.h>
@@ -39,7 +40,7 @@ size_t softmetal_live_report(char* text, size_t size);
 ///   shift_binding        a buffer is bound one index too high
 ///   shift_offset         a buffer is bound 16 bytes too far
 ///   fail_command_buffer  a committed command buffer stops half way with an error
-///   fail_allocation      a buffer cannot be allocated
+///   fail_allocation      a buffer, or an indirect command buffer, cannot be allocated
 ///   fail_pipeline        a pipeline cannot be made
 /// An unknown kind is fatal. An empty string plants nothing.
 void softmetal_plant(const char* faults);
