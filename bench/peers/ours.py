@@ -12,21 +12,30 @@ class Butter:
         self._model = butter.Model.load(
             options.model, threads=options.threads, max_context=options.context, dispatch="icb"
         )
+        self._session = self._model.session()
         self.vocab = self._model.config.vocab_size
-        self.name = "butter"
         engine, device = self._model._need().engine, self._model.device
         self.facts = {
+            "version": f"butter {butter.__version__}",
             "weight_bytes": engine.decode_weight_bytes,
             "kv_bytes_per_position": engine.kv_bytes_per_position,
             "isa": device.isa,
         }
 
     def prefill(self, ids):
-        return protocol.timed(lambda: self._generate(ids, 1))[0]
+        self._session.truncate(0)
+        return protocol.timed(lambda: self._generate(ids, 1))
 
     def decode(self, ids, count):
-        # The first token comes out of the prompt's pass, so one more is asked for.
-        return self._generate(ids, count + 1).stats.decode_s
+        self._keep(protocol.common(self._session.tokens, ids))
+        if len(self._session.tokens) < len(ids) - 1:
+            self._generate(ids[len(self._session.tokens) :], 1)
+        self._keep(len(ids) - 1)
+        clock = protocol.Clock()
+        # One token more than is counted: the first ends the prompt, by a step like the others.
+        result = self._generate(ids[-1:], count + 1)
+        cpu = clock.read().cpu_s * count / (count + 1)
+        return protocol.Times(result.stats.decode_s, cpu)
 
     def modes(self, tokens: int, repeats: int) -> dict:
         """Each way of submitting a step, in turn: tok/s and the host's time per token."""
@@ -75,8 +84,12 @@ class Butter:
             runs.append(total)
         return {"kernels": {n: [names.count(n), median(r[n] for r in runs)] for n in runs[0]}}
 
+    def _keep(self, length: int) -> None:
+        """Forget what the session holds beyond `length`."""
+        self._session.truncate(min(length, len(self._session.tokens)))
+
     def _generate(self, ids, count):
-        return self._model.generate(ids, max_tokens=count, temperature=0, ignore_eos=True)
+        return self._session.generate(ids, max_tokens=count, temperature=0, ignore_eos=True)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ ends. So another process can alternate engines cell by cell, and start a busy ne
 
 prefill: one pass over random ids on an empty cache, with the logits of the last position.
 decode:  greedy tokens, one at a time, after a prompt of `depth` ids (at least one).
-Not counted in either: loading, and the warm-up before the first cell.
+batch:   as decode, for several sequences in each step; tokens of all of them count.
+Not counted: loading, the warm-up before the first cell, and the prompts of decode and batch.
 """
 
 import argparse
@@ -14,25 +15,37 @@ import random
 import resource
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 REPLY = "REPLY "
 FIRST_PROMPT = 16  # ids that the first token of a cold start follows
 WARM_UP_TOKENS = 8
 
 
-class Engine(Protocol):
-    """What an engine's script provides."""
+class Times(NamedTuple):
+    wall_s: float
+    cpu_s: float  # of all threads of the process
 
-    name: str
+
+class Engine(Protocol):
+    """What an engine's script provides.
+
+    Optional: `batch(prompts, count) -> Times`, and `facts`, a dict with `version`, `weight_bytes`
+    (read for each token) and `kv_bytes_per_position` where they are known.
+    """
+
     vocab: int
 
-    def prefill(self, ids: list[int]) -> float:
-        """Seconds from an empty cache to the last position's logits."""
+    def prefill(self, ids: list[int]) -> Times:
+        """From an empty cache to the last position's logits."""
 
-    def decode(self, ids: list[int], count: int) -> float:
-        """Seconds for `count` greedy tokens after the prompt `ids`; the prompt is not counted."""
+    def decode(self, ids: list[int], count: int) -> Times:
+        """`count` greedy tokens after the prompt `ids`.
+
+        What the cache holds of the prompt is kept, so that a deep prompt is read once.
+        """
 
 
 def arguments(description: str) -> argparse.Namespace:
@@ -45,13 +58,16 @@ def arguments(description: str) -> argparse.Namespace:
 
 
 def random_ids(count: int, vocab: int, seed: int) -> list[int]:
-    """Ordinary tokens: the first and last few hundred are often special."""
+    """Ordinary tokens: the first and last few hundred are often special.
+
+    More ids of the same seed begin with the same ids.
+    """
     draw = random.Random(seed)
     margin = min(300, vocab // 4)
     return [draw.randrange(margin, vocab - margin) for _ in range(count)]
 
 
-def serve(make, options: argparse.Namespace) -> None:
+def serve(make: Callable, options: argparse.Namespace) -> None:
     """Load, give a first token, then answer cells from the standard input."""
     since = options.since or time.monotonic()
     start = time.monotonic()
@@ -60,30 +76,36 @@ def serve(make, options: argparse.Namespace) -> None:
     engine.prefill(random_ids(FIRST_PROMPT, engine.vocab, 1))
     first = time.monotonic()
     _reply(
-        name=engine.name,
         import_s=start - since,
         load_s=ready - start,
         first_token_s=first - since,
-        **getattr(engine, "facts", {}),
+        facts=getattr(engine, "facts", {}),
+        can=[kind for kind in ("prefill", "decode", "batch") if hasattr(engine, kind)],
     )
     engine.decode(random_ids(1, engine.vocab, 2), WARM_UP_TOKENS)
     for line in sys.stdin:
-        _reply(**answer(engine, json.loads(line)))
+        _reply(**answer(engine, json.loads(line), options.threads))
 
 
-def answer(engine: Engine, cell: dict) -> dict:
+def answer(engine: Engine, cell: dict, threads: int) -> dict:
+    """The result of one cell; kinds that are not here are methods of the engine's own."""
     kind, seed = cell["kind"], cell.get("seed", 0)
-    if kind == "prefill":
-        count = cell["tokens"]
-        seconds = engine.prefill(random_ids(count, engine.vocab, seed))
-        return {"tok_s": count / seconds}
-    if kind == "decode":
-        count = cell["tokens"]
-        seconds = engine.decode(random_ids(cell["depth"], engine.vocab, seed), count)
-        return {"tok_s": count / seconds}
     if kind == "memory":
         return {"peak_mib": peak_mib()}
-    return getattr(engine, kind)(**{k: v for k, v in cell.items() if k != "kind"})
+    if kind == "prefill":
+        count = cell["tokens"]
+        times = engine.prefill(random_ids(count, engine.vocab, seed))
+    elif kind == "decode":
+        count = cell["tokens"]
+        times = engine.decode(random_ids(cell["depth"], engine.vocab, seed), count)
+    elif kind == "batch":
+        sequences = range(cell["sequences"])
+        prompts = [random_ids(cell["depth"], engine.vocab, seed + i) for i in sequences]
+        count = cell["tokens"] * len(prompts)
+        times = engine.batch(prompts, cell["tokens"])  # type: ignore[attr-defined]
+    else:
+        return getattr(engine, kind)(**{k: v for k, v in cell.items() if k != "kind"})
+    return {"tok_s": count / times.wall_s, "cpu_tok_s": count * threads / max(times.cpu_s, 1e-9)}
 
 
 def peak_mib() -> float:
@@ -96,11 +118,41 @@ def peak_mib() -> float:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def timed(work) -> tuple[float, object]:
-    """Seconds that `work()` took, and what it returned."""
-    start = time.perf_counter()
-    value = work()
-    return time.perf_counter() - start, value
+class Clock:
+    """Wall and CPU time since it was made."""
+
+    def __init__(self) -> None:
+        self._cpu = time.process_time()
+        self._wall = time.perf_counter()
+
+    def read(self) -> Times:
+        return Times(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+
+def timed(work: Callable[[], object]) -> Times:
+    """What `work()` took."""
+    clock = Clock()
+    work()
+    return clock.read()
+
+
+def common(mine: list[int], theirs: list[int]) -> int:
+    """Length of what both begin with."""
+    for i, (a, b) in enumerate(zip(mine, theirs, strict=False)):
+        if a != b:
+            return i
+    return min(len(mine), len(theirs))
+
+
+def room(positions: int, step: int = 256) -> int:
+    """Rounded up, so that caches of a fixed size are not made anew for each cell."""
+    return -(-positions // step) * step
+
+
+def made_facts(folder: str) -> dict:
+    """What make_models.py noted about a folder of an engine that does not tell."""
+    path = Path(folder) / "bench.json"
+    return json.loads(path.read_text()) if path.exists() else {}
 
 
 def _reply(**values) -> None:

@@ -25,8 +25,8 @@ def result(tmp_path_factory):
     out = tmp_path_factory.mktemp("bench") / "result.json"
     run(
         "run_all.py", "--out", out, "--engines", "butter", "--threads", 1, 2, "--rounds", 1,
-        "--prefill", 8, "--decode", 4, "--depth", 16, "--depth-tokens", 4, "--deep", 0,
-        "--bandwidth-mib", 8, "--skip", "kernels", "accuracy",
+        "--prefills", 8, "--decode", 4, "--depths", 16, "--depth-tokens", 4, "--neighbour-tokens",
+        4, "--skip", "kernels", "accuracy", "batch", "--patience", 0,
     )  # fmt: skip
     return out
 
@@ -35,14 +35,16 @@ def test_every_cell_has_a_rate(result):
     data = json.loads(result.read_text())
     cells = {(c["threads"], c["kind"], c.get("depth"), c.get("neighbours")) for c in data["cells"]}
     assert {(2, "decode", 1, 1), (1, "prefill", None, None), (2, "decode", 16, None)} <= cells
-    assert all(c["tok_s"] > 0 for c in data["cells"])
+    assert all(c["tok_s"] > 0 and c["limit_gb_s"] > 0 for c in data["cells"])
     assert all(s["peak_mib"] > 0 and s["first_token_s"] > s["load_s"] for s in data["starts"])
     assert {"eager", "argument_buffers", "icb"} == set(data["inside"][0]["modes"])
+    assert data["complete"]
 
 
 def test_the_report_has_every_section(result):
     text = run("report.py", result, "--images", result.parent)
-    for heading in ("Decode and prefill", "Loading", "Inside a token", "How to measure again"):
+    for heading in ("What is compared", "All cells", "Loading", "Inside a token",
+                    "How to measure again"):  # fmt: skip
         assert f"## {heading}" in text
 
 
