@@ -1,5 +1,6 @@
 # Runs the kernel compiler when the build is configured, and again when a kernel or Iron changes.
 
+include(selftest)
 set(BUTTER_GENERATED "${CMAKE_BINARY_DIR}/iron")
 
 function(butter_run_iron)
@@ -20,4 +21,5 @@ function(butter_run_iron)
   if(failed)
     message(FATAL_ERROR "Iron could not compile the kernels; its message is above.")
   endif()
+  butter_selftest()
 endfunction()

@@ -55,6 +55,8 @@ class Kernel:
     params: tuple[Param, ...]
     consts: tuple[str, ...]
     dims: tuple[str, ...]
+    constraints: tuple[Extent, ...]  # truths over the dims
+    writes_step: bool
 
 
 def _kernel(e: dict[str, Any]) -> Kernel:
@@ -64,7 +66,15 @@ def _kernel(e: dict[str, Any]) -> Kernel:
     )
     consts = tuple(c["name"] for c in e["consts"])
     return Kernel(
-        e["symbol"], e["name"], e["types"], e["statics"], params, consts, tuple(e["dims"])
+        e["symbol"],
+        e["name"],
+        e["types"],
+        e["statics"],
+        params,
+        consts,
+        tuple(e["dims"]),
+        tuple(extent(c) for c in e["constraints"]),
+        e["writes_step"],
     )
 
 
@@ -78,11 +88,14 @@ class Manifest:
             self._raw.setdefault(e["name"], []).append(e)
         self._built: dict[str, list[Kernel]] = {}
 
+    def names(self) -> list[str]:
+        return sorted(self._raw)
+
     def instances(self, name: str) -> list[Kernel]:
         """Every instance of a kernel; raises KernelError if this build has none."""
         if name not in self._built:
             if name not in self._raw:
-                known = ", ".join(sorted(self._raw))
+                known = ", ".join(self.names())
                 raise KernelError(f"[kernels] got {name!r}, need one of {known}")
             self._built[name] = [_kernel(e) for e in self._raw[name]]
         return self._built[name]

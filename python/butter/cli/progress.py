@@ -33,3 +33,22 @@ class Progress:
         sys.stderr.write(f"\r\033[K{text}")
         sys.stderr.flush()
         self._is_shown = True
+
+
+class Bar(Progress):
+    """How many of many things are done, and which one is being done."""
+
+    def __init__(self, title: str):
+        super().__init__()
+        self._title = title
+
+    def count(self, done: int, total: int, item: str) -> None:
+        if self._enabled:
+            filled = "#" * (20 * done // max(total, 1))
+            self._draw(f"{self._title} [{filled:20}] {done}/{total} {item}"[:100])
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.clear()

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .checkpoint import Checkpoint
-from .config import normalize
-from .engine import MODES, Engine, Options
-from .generation import SamplingParams
-from .hub import ModelFiles
-from .registry import find_family
-from .sequence import Sequence
+from ..checkpoint import Checkpoint
+from ..config import normalize
+from ..engine import Engine, Options
+from ..generation import SamplingParams
+from ..hub import ModelFiles
+from ..registry import find_family
+from ..sequence import Sequence
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama",
@@ -47,21 +47,23 @@ class Check:
         return self.max_error <= TOLERANCE  # false for NaN
 
 
-def run(device) -> list[Check]:
-    """Logits of a prompt in every dispatch mode against numpy, and a greedy continuation."""
-    weights = random_weights()
-    want = reference_logits(weights, PROMPT)
-    with tempfile.TemporaryDirectory() as folder:
-        engine = load(device, Path(folder), weights)
-        checks = []
-        for mode in MODES:
-            sequence = Sequence(engine, mode)
-            error = float(np.abs(sequence.logits(PROMPT) - want).max())
-            sequence.truncate(len(PROMPT) - 1)
-            params = SamplingParams(temperature=0.0, seed=0)
-            loop = sequence.start(PROMPT[-1], params, limit=GREEDY)
-            checks.append(Check(mode, error, loop.run(GREEDY)))
-    return checks
+class TinyModel:
+    """Llama with random weights in f32, loaded on a device."""
+
+    def __init__(self, device):
+        weights = random_weights()
+        self._want = reference_logits(weights, PROMPT)
+        with tempfile.TemporaryDirectory() as folder:
+            self.engine = load(device, Path(folder), weights)
+
+    def check(self, mode: str) -> Check:
+        """Logits of a prompt against numpy, and a greedy continuation."""
+        sequence = Sequence(self.engine, mode)
+        error = float(np.abs(sequence.logits(PROMPT) - self._want).max())
+        sequence.truncate(len(PROMPT) - 1)
+        params = SamplingParams(temperature=0.0, seed=0)
+        loop = sequence.start(PROMPT[-1], params, limit=GREEDY)
+        return Check(mode, error, loop.run(GREEDY))
 
 
 def load(device, folder: Path, weights: dict[str, np.ndarray]) -> Engine:
