@@ -14,6 +14,7 @@ _LAZY = {
     "SamplingParams": "generation",
     "load": "model",
     "generate": "model",
+    "convert": "quantize.convert",
     "stream_generate": "model",
     "ButterError": "errors",
     "ConfigError": "errors",

@@ -1,15 +1,19 @@
 """MLX's affine quantization in safetensors: packed codes with scales and biases beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .array import Arena
+import numpy as np
+
+from .array import Arena, empty, to_f32
 from .checkpoint import Stored
 from .errors import ConfigError, UnsupportedError, WeightError
 from .matrix import Format, QuantizedMatrix, run_kernel
 
 BITS, GROUPS = (2, 3, 4, 5, 6, 8), (32, 64, 128)
+SYMMETRIC = ((4, 32), (8, 32))  # (bits, group) that have kernels without biases
+PIECE_BYTES = 1 << 16
 
 
 @dataclass
@@ -73,16 +77,28 @@ class AffineMatrix(QuantizedMatrix):
         self._stored = (scales, biases)
 
     def load(self, arena: Arena, stored: Stored) -> None:
-        (n, k), device = self.shape, arena.device
-        parts = (stored, *self._stored)
-        inputs = [(device.adopt(s.mapping, s.offset, s.nbytes), 0, s.nbytes) for s in parts]
-        outputs = self._allocate(arena)
-        statics = {"bits": self.format.bits, "G": self.format.group}
-        types = {"scale": self._stored[0].type, "bias": self._stored[1].type}
-        dims = {"n": n, "k": k}
-        run_kernel(device, self.format.kernel, [*inputs, *outputs], dims, types, statics)
-        for part in parts:
+        self.load_rows(arena, stored, 0)
+        for part in (stored, *self._stored):
             part.release()
+
+    def load_rows(self, arena: Arena, stored: Stored, first: int) -> None:
+        n, device = self.shape[0], arena.device
+        inputs = []
+        for part in (stored, *self._stored):
+            size = part.nbytes // part.shape[0]  # of one row
+            buffer = device.adopt(part.mapping, part.offset + first * size, n * size)
+            inputs.append((buffer, 0, n * size))
+        types = {"scale": self._stored[0].type, "bias": self._stored[1].type}
+        self.repack(arena, inputs, types)
+
+    def repack(self, arena: Arena, inputs: list, types: dict[str, str]) -> None:
+        """Fill the matrix from ranges of packed codes, scales and biases."""
+        (n, k), form = self.shape, self.format
+        outputs = self._allocate(arena)
+        if form.is_symmetric:  # the kernel writes biases all the same
+            outputs.append(empty(arena.device, (outputs[1][2] // 2,), "f16").range)
+        statics = {"bits": form.bits, "G": form.group}
+        run_kernel(arena.device, form.kernel, [*inputs, *outputs], {"n": n, "k": k}, types, statics)
 
 
 def affine_matrix(
@@ -110,5 +126,29 @@ def affine_matrix(
             )
     if scales is not None and biases is not None and scales.type != biases.type:
         raise WeightError(f"got scales {scales.type} and biases {biases.type}, need one type")
-    form = Format("repack_affine", bits, group, False, group, 0)
+    form = affine_format(bits, group, is_symmetric=has_no_biases(bits, group, scales, biases))
     return AffineMatrix(stored.name, shape, form, scales, biases)
+
+
+def affine_format(bits: int, group: int, *, is_symmetric: bool = False) -> Format:
+    return Format("repack_affine", bits, group, is_symmetric, group, 0)
+
+
+def has_no_biases(bits: int, group: int, scales, biases) -> bool:
+    """Whether all biases follow from the scales, as in a conversion of Q8_0; then none is kept."""
+    if (bits, group) not in SYMMETRIC:
+        return False
+    middle = np.float16(-(2 ** (bits - 1)))
+    pieces = zip(halves(scales), halves(biases), strict=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return all(np.array_equal(bias, scale * middle) for scale, bias in pieces)
+
+
+def halves(stored: Stored) -> Iterator[np.ndarray]:
+    """The values in f16, some at a time: other than symmetric ones differ in the first."""
+    dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[stored.type]
+    raw = stored.bytes()
+    for at in range(0, len(raw), PIECE_BYTES):
+        values = np.frombuffer(raw[at : at + PIECE_BYTES].tobytes(), dtype)
+        with np.errstate(over="ignore"):
+            yield to_f32(values, stored.type).astype(np.float16)

@@ -11,6 +11,8 @@ from .cache.kv import PAGE, KVCache, RopeTables, bytes_per_position, round_up
 from .checkpoint import Checkpoint
 from .errors import ConfigError, UnsupportedError
 from .matrix import DenseMatrix, QuantizedMatrix
+from .quantize import Scheme
+from .quantize.plan import Plan
 from .recorder import Dynamic, Recorder
 from .registry import Family
 from .rope import MAX_TABLE, rope_inv_freq
@@ -39,8 +41,10 @@ class Options:
     dtype: str | None = None
     max_context: int | None = None
     exact: bool = False
+    quantize: Any = None  # what Scheme.read takes
 
     def __post_init__(self) -> None:
+        self.scheme  # noqa: B018  (raises for what is no scheme)
         if self.dispatch not in MODES:
             raise ConfigError(f"[model] dispatch: got {self.dispatch!r}, need {', '.join(MODES)}")
         if self.dtype not in (None, "f32"):
@@ -54,6 +58,11 @@ class Options:
             raise ConfigError(f"[model] max_context: got {context!r}, need a number of tokens")
         if context is not None and context < 1:
             raise ConfigError(f"[model] max_context: got {context}, need at least 1")
+
+    @property
+    def scheme(self) -> Scheme | None:
+        """How matrices are quantized while they are loaded."""
+        return Scheme.read(self.quantize)
 
     @property
     def is_exact(self) -> bool:
@@ -90,9 +99,12 @@ class Engine:
         self.kv_dtype = "f32" if options.is_exact else "f16"
         self.text = family.config.read(config)
         self.checkpoint = checkpoint
-        self._loader = WeightLoader(checkpoint, self.dtype, Quantization.read(config))
+        plan = Plan(options.scheme) if options.scheme else None
+        self._loader = WeightLoader(checkpoint, self.dtype, Quantization.read(config), plan)
         self.model = family.model(self.text, Weights(self._loader))
         self._loader.check(family.ignores)
+        if plan:
+            plan.report()
         self.max_context = self._context()
 
     def load(self, *, scan: bool, progress: Progress | None) -> None:

@@ -21,6 +21,11 @@ class Format:
     block: int  # inputs per stored block
     block_bytes: int
 
+    @property
+    def bits_per_weight(self) -> float:
+        """In tile layout, with the f16 scales and biases."""
+        return self.bits + (16 if self.is_symmetric else 32) / self.group
+
 
 # GGUF's spelling -> what it becomes.
 FORMATS = {
@@ -107,14 +112,19 @@ class QuantizedMatrix:
         return [a.range for a in (self.codes, self.scales, self.biases) if a is not None]
 
     def load(self, arena: Arena, stored: Stored) -> None:
-        (n, k), device = self.shape, arena.device
-        order = np.arange(n) if stored.order is None else stored.order
-        order_array = empty(device, (n,), "u32")
-        order_array.write(order.astype(np.uint32))
-        raw = (device.adopt(stored.mapping, stored.offset, stored.nbytes), 0, stored.nbytes)
-        ranges = [raw, raw, order_array.range, *self._allocate(arena)]
-        run_kernel(device, self.format.kernel, ranges, {"n": n, "k": k, "stored": n})
+        self.load_rows(arena, stored, 0)
         stored.release()
+
+    def load_rows(self, arena: Arena, stored: Stored, first: int) -> None:
+        """Fill the matrix with as many of the checkpoint's rows, from `first` on."""
+        (n, k), device = self.shape, arena.device
+        rows = np.arange(stored.shape[0]) if stored.order is None else stored.order
+        order = empty(device, (n,), "u32")
+        order.write(rows[first : first + n].astype(np.uint32))
+        raw = (device.adopt(stored.mapping, stored.offset, stored.nbytes), 0, stored.nbytes)
+        ranges = [raw, raw, order.range, *self._allocate(arena)]
+        dims = {"n": n, "k": k, "stored": stored.shape[0]}
+        run_kernel(device, self.format.kernel, ranges, dims)
 
     def check_finite(self) -> None:
         check_finite(self.name, self.scales)

@@ -3,7 +3,7 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 
 import numpy as np
@@ -53,6 +53,7 @@ class Model:
         prewarm: bool = True,
         on_event: Callable[[Event], None] | None = None,
         exact: bool = False,
+        quantize: str | Mapping[str, int] | None = None,
         revision: str | None = None,
         offline: bool | None = None,
     ) -> "Model":
@@ -71,6 +72,10 @@ class Model:
                 also looks at every weight for values that are not finite.
             on_event: Called with each `Event` of the lifecycle, from the loading thread.
             exact: Quantized matrices meet f32 activations instead of int8 blocks; slower.
+            quantize: Quantize the matrices while they are loaded: "q4" (or q2, q3, q5, q6, q8),
+                "q4-g64" for groups of 64 instead of 32, or {"bits": 4, "group_size": 64,
+                "head_bits": 8}, where head_bits is for the embedding and the output head. Codes
+                that take no more memory than the new ones would stay as they are.
             revision: Branch, tag or commit of a hub repository.
             offline: True never asks the network; None follows HF_HUB_OFFLINE.
 
@@ -92,6 +97,7 @@ class Model:
                 threads=threads,
                 max_context=max_context,
                 exact=exact,
+                quantize=quantize,
                 scan=prewarm,
                 revision=revision,
                 offline=offline,

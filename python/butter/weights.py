@@ -11,6 +11,7 @@ from .array import Arena, Array, to_dtype, to_f32
 from .checkpoint import Checkpoint, Stored
 from .errors import WeightError
 from .matrix import Matrix, check_finite, matrix
+from .quantize.plan import Plan
 
 Progress = Callable[[int, int], None]
 SHOWN = 8
@@ -45,8 +46,10 @@ class WeightLoader:
         checkpoint: Checkpoint,
         dtype: str = "f32",
         quantization: Quantization | None = None,
+        plan: Plan | None = None,
     ):
         self.checkpoint = checkpoint
+        self.plan = plan
         self.quantization = quantization or Quantization()
         self.dtype = dtype
         self.wanted: dict[str, Matrix | Vector] = {}
@@ -74,18 +77,23 @@ class WeightLoader:
         return self.wanted[name]
 
     def matrix(self, name: str, shape: tuple[int, int]) -> Matrix:
-        """Ask for a matrix in whatever form it is stored."""
+        """Ask for a matrix in whatever form it is stored, or as the plan wants it."""
         path = name.removesuffix(".weight")
         setting = self.quantization.of(path)
         stored = self.checkpoint.tensors.get(name)
         if stored is None or stored.type != "U32":
-            return self.want(name, shape, lambda stored: matrix(stored, shape))
+            return self.want(name, shape, lambda stored: self._planned(matrix(stored, shape)))
         names = (f"{path}.scales", f"{path}.biases")
         self._asked.update(names)
         scales, biases = (self.checkpoint.tensors.get(n) for n in names)
         return self.want(
-            name, None, lambda stored: affine_matrix(stored, shape, setting, scales, biases)
+            name,
+            None,
+            lambda stored: self._planned(affine_matrix(stored, shape, setting, scales, biases)),
         )
+
+    def _planned(self, source: Matrix) -> Matrix:
+        return self.plan.of(source) if self.plan else source
 
     def ignore(self, name: str) -> None:
         """A tensor that some checkpoints hold and this model has no use for."""

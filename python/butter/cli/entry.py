@@ -13,6 +13,7 @@ from .stdio import prepare
 COMMANDS = {
     "generate": "Generate text from a prompt.",
     "chat": "Hold a conversation.",
+    "convert": "Write a quantized checkpoint.",
     "inspect": "Show what a model is made of.",
     "models": "List aliases and cached models.",
     "doctor": "Check this machine and this build.",

@@ -14,6 +14,11 @@ _MODEL = [
     click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores]."),
     click.option("--max-context", type=click.IntRange(1), help="Tokens of prompt and answer."),
     click.option("--exact", is_flag=True, help="f32 activations in quantized products."),
+    click.option(
+        "--quantize",
+        metavar="FORM",
+        help="Quantize while loading: q2 to q8, with -g64 for groups of 64.",
+    ),
     click.option("--revision", help="Branch, tag or commit on the hub."),
     click.option("--offline", is_flag=True, default=None, help="Use only what is cached."),
 ]
@@ -54,7 +59,9 @@ def _apply(options: list) -> Decorator:
     return decorate
 
 
-MODEL_NAMES = ("device", "threads", "max_context", "exact", "revision", "offline", "dispatch")
+MODEL_NAMES = (
+    "device", "threads", "max_context", "exact", "quantize", "revision", "offline", "dispatch",
+)  # fmt: skip
 SAMPLING_NAMES = (
     "temperature",
     "top_k",

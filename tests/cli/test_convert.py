@@ -1,0 +1,59 @@
+"""butter convert and --quantize, as a user calls them."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from cli.test_cli import butter
+from support.tiny import checkpoint
+
+RAW = ["the capital", "--raw", "--temperature", "0", "--max-tokens", "12", "--ignore-eos", "--json"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return checkpoint("f32", tmp_path_factory.mktemp("tiny"))
+
+
+def tokens(*args):
+    return json.loads(butter("generate", *args)[0])["tokens"]
+
+
+@pytest.mark.parametrize("bits,group", [("3", "32"), ("4", "64")])
+def test_a_converted_model_answers_as_with_quantize(path, bits, group, tmp_path):
+    out = str(tmp_path / "out")
+    shown, _ = butter("convert", str(path), out, "--bits", bits, "--group-size", group)
+    assert shown.startswith(f"{out}: ") and "1 weight file; " in shown
+    form = ["--quantize", f"q{bits}-g{group}"]
+    assert tokens(out, *RAW) == tokens(str(path), *RAW, *form) != tokens(str(path), *RAW)
+
+
+def test_the_summary_may_be_json(path, tmp_path):
+    out = str(tmp_path / "out")
+    facts = json.loads(butter("convert", str(path), out, "--head-bits", "8", "--json")[0])
+    assert facts["path"] == out and facts["files"] == ["model.safetensors"]
+    assert facts["recoded"] == 16 and facts["kept"] == facts["indivisible"] == 0
+
+
+def test_an_existing_folder_is_refused(path, tmp_path):
+    _, err = butter("convert", str(path), str(tmp_path), code=1)
+    assert err == f"butter: [convert] {tmp_path} exists; name a new folder, or remove this one\n"
+
+
+def test_wrong_options_show_the_legal_ones(path, tmp_path):
+    _, err = butter("convert", str(path), str(tmp_path / "out"), "--bits", "7", code=2)
+    assert "'2', '3', '4', '5', '6', '8'" in err
+    _, err = butter("generate", str(path), "x", "--quantize", "int4", code=1)
+    assert "got 'int4', need q2, q3, q4, q5, q6, q8" in err
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path):
+    source = checkpoint("f32", tmp_path)
+    tensors = load_file(source / "model.safetensors")
+    tensors["lm_head.weight"][5, 0] = np.nan
+    save_file(tensors, source / "model.safetensors")
+    _, err = butter("convert", str(source), str(tmp_path / "out"), code=1)
+    assert "lm_head.weight: value 320 is infinite or not a number" in err
+    assert [p.name for p in tmp_path.iterdir()] == ["f32"]
