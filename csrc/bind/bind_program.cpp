@@ -81,6 +81,7 @@ nb::dict stats(const Replay& replay) {
   out["submissions"] = s.submissions;
   out["encode_ns"] = s.encode_ns;
   out["device_ns"] = s.device_ns;
+  out["barrier_ns"] = s.barrier_ns;
   out["dispatches"] = replay.plan().dispatches.size();
   out["phases"] = replay.plan().phases;
   return out;
@@ -187,8 +188,9 @@ void bind_program(nb::module_& m) {
           "Run one step dispatch by dispatch; device time of each in ns, as in Plan.listing().")
       .def("read", &read, "tensor"_a, "Bytes of a kept activation.")
       .def_prop_ro("mode", [](const Replay& r) { return mode_name(r.mode()); })
-      .def_prop_ro("stats", &stats,
-                   "submissions, encode_ns, device_ns so far; dispatches and phases per step.");
+      .def_prop_ro(
+          "stats", &stats,
+          "submissions, encode_ns, device_ns, barrier_ns so far; dispatches and phases per step.");
 }
 
 }  // namespace butter

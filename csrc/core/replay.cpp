@@ -1,8 +1,8 @@
 #include "core/replay.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <exception>
 
 #include "core/eager_encoder.h"
@@ -12,9 +12,11 @@
 namespace butter {
 namespace {
 
-uint64_t now_ns() {
-  const auto t = std::chrono::steady_clock::now().time_since_epoch();
-  return uint64_t(std::chrono::nanoseconds(t).count());
+/// CPU time of this thread: waking the workers may hand them its core for milliseconds.
+uint64_t cpu_ns() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return uint64_t(t.tv_sec) * 1'000'000'000 + uint64_t(t.tv_nsec);
 }
 
 bool binds_tokens(const Plan& plan) {
@@ -86,6 +88,7 @@ void Replay::finish(Slot& slot) {
   slot.waited = true;
   slot.work->wait();  // throws the step's error
   stats_.device_ns += slot.work->device_ns();
+  stats_.barrier_ns += slot.work->barrier_ns();
 }
 
 Replay::Ticket Replay::submit(std::span<const uint32_t> words, std::span<const int32_t> tokens) {
@@ -94,11 +97,11 @@ Replay::Ticket Replay::submit(std::span<const uint32_t> words, std::span<const i
   const uint32_t index = uint32_t(next_ % kRing);
   Slot& slot = slots_[index];
   finish(slot);
-  const uint64_t start = now_ns();
+  const uint64_t start = cpu_ns();
   ring_.write(index, words, tokens);
   slot.work = encoder_->submit(index);
   slot.waited = false;
-  stats_.encode_ns += now_ns() - start;
+  stats_.encode_ns += cpu_ns() - start;
   ++stats_.submissions;
   return next_++;
 }
@@ -127,6 +130,7 @@ int32_t Replay::wait(Ticket ticket) {
   if (is_ours && !slot.waited) {
     slot.waited = true;
     stats_.device_ns += work->device_ns();
+    stats_.barrier_ns += work->barrier_ns();
   }
   if (error) std::rethrow_exception(error);
   if (!is_ours) throw Error(Code::kConfig, "step", "another thread has reused this step's slot.");

@@ -16,8 +16,9 @@ namespace butter {
 
 struct ReplayStats {
   uint64_t submissions = 0;
-  uint64_t encode_ns = 0;  // host time from a free slot to the submission
-  uint64_t device_ns = 0;  // of the steps whose result was waited for
+  uint64_t encode_ns = 0;   // CPU time of the submitting threads, from a free slot on
+  uint64_t device_ns = 0;   // of the steps whose result was waited for
+  uint64_t barrier_ns = 0;  // of that, what a thread of the device spent waiting for the others
 };
 
 /// Steps run in the order of their submission. Safe to share between threads.

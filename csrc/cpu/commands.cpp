@@ -55,6 +55,7 @@ std::shared_ptr<Completion> CpuCommands::submit() {
     work_->tasks[i].args.buffers = buffers_.data() + offsets_[i].first;
     work_->tasks[i].args.scalars = scalars_.data() + offsets_[i].second;
   }
+  work_->workers = info_.threads;
   submitted_ = true;
   pool_.submit(work_);
   return work_;

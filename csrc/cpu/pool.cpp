@@ -90,7 +90,7 @@ void Pool::drain() {
 }
 
 void Pool::work(size_t worker) {
-  while (take_ticket()) {
+  while (take_ticket(worker)) {
     std::optional<uint32_t> chunk = claim(worker);
     while (chunk) {
       try {
@@ -104,15 +104,33 @@ void Pool::work(size_t worker) {
   }
 }
 
-bool Pool::take_ticket() {
+bool Pool::take_ticket(size_t worker) {
+  uint64_t since = 0;
   while (true) {
     uint64_t open = open_.load(std::memory_order_acquire);
     if (uint32_t(open) == 0) {
-      if (!await(open)) return false;
+      if (since == 0) since = now_ns();
+      if (!await(worker, open)) return false;
       continue;
     }
     // A chunk that was taken keeps its phase, and so `current_`, in place until it is counted.
-    if (open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) return true;
+    if (!open_.compare_exchange_weak(open, open - 1, std::memory_order_acq_rel)) continue;
+    if (since != 0) current_->add_wait(since);
+    return true;
+  }
+}
+
+void Pool::fetch_ahead(size_t worker) {
+  constexpr uint32_t kLine = 64, kLines = 4;
+  Range& range = ranges_[worker];
+  const std::byte* begin = range.ahead.load(std::memory_order_relaxed);
+  if (begin != range.fetching) {
+    range.fetching = begin;
+    range.fetched = 0;
+  }
+  if (range.fetched >= range.ahead_bytes.load(std::memory_order_relaxed)) return;
+  for (uint32_t i = 0; i < kLines; ++i, range.fetched += kLine) {
+    __builtin_prefetch(begin + range.fetched, 0, 2);
   }
 }
 
@@ -153,6 +171,10 @@ std::optional<uint32_t> Pool::open(uint32_t chunks, std::optional<size_t> worker
   for (size_t i = 0, n = ranges_.size(); i < n; ++i) {
     ranges_[i].next.store(uint32_t(uint64_t(chunks) * i / n), std::memory_order_relaxed);
     ranges_[i].end = uint32_t(uint64_t(chunks) * (i + 1) / n);
+    if (phase_->ahead == Phase::kNone) continue;
+    const Stretch& stretch = current_->stretches[phase_->ahead + i];
+    ranges_[i].ahead.store(stretch.begin, std::memory_order_relaxed);
+    ranges_[i].ahead_bytes.store(stretch.bytes, std::memory_order_relaxed);
   }
   std::optional<uint32_t> mine;
   if (worker) mine = claim(*worker);
@@ -168,12 +190,13 @@ void Pool::wake() {
   wakeups_.notify_all();
 }
 
-bool Pool::await(uint64_t seen) {
+bool Pool::await(size_t worker, uint64_t seen) {
   const auto [spin, yield] = oversubscribed_ ? kSharedCores : kOwnCores;
   const Clock::time_point start = Clock::now();
   while (true) {
     for (int i = 0; i < 16; ++i) {
       if (open_.load(std::memory_order_acquire) != seen) return true;
+      fetch_ahead(worker);
       pause();
     }
     const auto waited = Clock::now() - start;

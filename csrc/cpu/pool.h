@@ -38,8 +38,10 @@ class Pool {
   /// The chunk of the open phase that a worker holding a ticket runs: from its own range first.
   uint32_t claim(size_t worker);
   /// False once the pool is closing.
-  bool await(uint64_t seen);
-  bool take_ticket();
+  bool await(size_t worker, uint64_t seen);
+  bool take_ticket(size_t worker);
+  /// A few more lines of what this worker will stream next, until `kMost` of lookahead.cpp.
+  void fetch_ahead(size_t worker);
   /// Opens the phase after the one that has ended, of this or of the next submission. A worker
   /// gets its first chunk of it.
   std::optional<uint32_t> open_next(std::optional<size_t> worker);
@@ -61,6 +63,13 @@ class Pool {
   struct alignas(64) Range {
     std::atomic<uint32_t> next = 0;
     uint32_t end = 0;
+    // Where the worker's share of a later phase begins. Only ever prefetched: a stale address
+    // does no harm.
+    std::atomic<const std::byte*> ahead = nullptr;
+    std::atomic<uint32_t> ahead_bytes = 0;
+    // The worker's own.
+    const std::byte* fetching = nullptr;
+    uint32_t fetched = 0;
   };
   std::vector<Range> ranges_;
 

@@ -11,12 +11,12 @@ namespace {
 
 std::atomic<uint32_t> forks = 0;
 
+}  // namespace
+
 uint64_t now_ns() {
   const auto t = std::chrono::steady_clock::now().time_since_epoch();
   return uint64_t(std::chrono::nanoseconds(t).count());
 }
-
-}  // namespace
 
 uint32_t fork_generation() {
   static const int registered =
@@ -37,6 +37,7 @@ void Submission::begin() {
   failed_.store(false, std::memory_order_relaxed);
   error_ = nullptr;
   started_ns_ = ended_ns_ = 0;
+  waited_ns_.store(0, std::memory_order_relaxed);
   fork_ = fork_generation();
   state_.store(kPending, std::memory_order_release);
 }
@@ -44,6 +45,12 @@ void Submission::begin() {
 void Submission::fail(std::exception_ptr error) {
   // Written before finish() publishes it; a second failure is dropped.
   if (!failed_.exchange(true)) error_ = std::move(error);
+}
+
+void Submission::add_wait(uint64_t since_ns) {
+  // What came before the submission began was not its doing.
+  const uint64_t begin = std::max(since_ns, started_ns_);
+  waited_ns_.fetch_add(now_ns() - begin, std::memory_order_relaxed);
 }
 
 void Submission::run(const Phase& phase, uint32_t chunk) {

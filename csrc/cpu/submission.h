@@ -1,7 +1,9 @@
 // A stream of kernel calls in phases, as the worker pool runs it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <span>
@@ -19,9 +21,18 @@ struct Task {
   uint32_t chunks;  // pieces that workers may take separately
 };
 
+/// Memory that a worker is about to stream.
+struct Stretch {
+  const std::byte* begin = nullptr;
+  uint32_t bytes = 0;
+};
+
 struct Phase {
+  static constexpr uint32_t kNone = UINT32_MAX;
+
   uint32_t begin, end;  // tasks
   uint32_t chunks;
+  uint32_t ahead = kNone;  // index of the first of `workers` stretches of a later phase
 };
 
 /// Filled by the host, then run by the pool; may be filled again once done.
@@ -29,15 +40,20 @@ class Submission : public Completion {
  public:
   std::vector<Task> tasks;
   std::vector<Phase> phases;
+  std::vector<Stretch> stretches;
+  uint32_t workers = 1;
 
   bool done() const override { return state_.load(std::memory_order_acquire) == kDone; }
   void wait() override;
   uint64_t device_ns() const override { return ended_ns_ - started_ns_; }
+  uint64_t barrier_ns() const override { return waited_ns_.load() / std::max(1u, workers); }
 
   // For the pool.
   void begin();
   /// Keeps the first exception; the phases that follow are skipped.
   void fail(std::exception_ptr error);
+  /// A worker has waited since this time for a chunk of this submission.
+  void add_wait(uint64_t since_ns);
   void run(const Phase& phase, uint32_t chunk);
   /// Null after the last phase that has work, or after a failure.
   const Phase* next_phase();
@@ -52,7 +68,10 @@ class Submission : public Completion {
   size_t next_ = 0;
   uint32_t fork_ = 0;
   uint64_t started_ns_ = 0, ended_ns_ = 0;
+  std::atomic<uint64_t> waited_ns_ = 0;
 };
+
+uint64_t now_ns();
 
 /// Counts how often this process is a fork's child: worker threads do not survive a fork.
 uint32_t fork_generation();

@@ -7,6 +7,7 @@
 #include "core/kernel_check.h"
 #include "cpu/chunking.h"
 #include "cpu/commands.h"
+#include "cpu/lookahead.h"
 #include "step_fields.h"
 
 namespace butter::cpu {
@@ -70,6 +71,7 @@ void TableEncoder::lay_out(Stream& stream) {
     stream.work->phases[d.phase].end = uint32_t(i + 1);
   }
   for (Phase& phase : stream.work->phases) count_chunks(*stream.work, phase);
+  plan_lookahead(*stream.work, plan_, info.threads, info.warp);
 }
 
 void TableEncoder::write_step_pointers(Stream& stream, size_t call, const Slice& step) {

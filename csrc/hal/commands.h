@@ -41,6 +41,8 @@ class Completion {
   virtual void wait() = 0;
   /// Time the device spent on it, once done.
   virtual uint64_t device_ns() const = 0;
+  /// Of that, how long one of the device's threads waited for others on average; 0 on a GPU.
+  virtual uint64_t barrier_ns() const { return 0; }
 };
 
 /// One command buffer. Not to be shared between threads.

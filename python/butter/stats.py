@@ -17,7 +17,7 @@ class Stats:
         prefill_s: Reading the new part of the prompt, but for its last token.
         first_token_s: From the call until the first token.
         decode_s: From the first token until the last.
-        encode_us: Host time per decode step to resolve, encode and submit it.
+        encode_us: CPU time of the host per decode step to resolve, encode and submit it.
         dispatches: Kernels per decode step.
         phases: Groups of them that must wait for one another.
         bytes_per_token: Weights and cache read per step at the mean length, by their sizes.
