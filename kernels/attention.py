@@ -7,7 +7,7 @@ D. Scores, softmax and sums are f32.
 
 from iron import (
     Const, In, K, Out, T, WARP, array, barrier, dim, exp, f32, group, inline, kernel, lane, lanes,
-    prefetch, shared, step, u32, unroll, warps,
+    prefetch, shared, step, u32, unroll, warp, warps,
 )  # fmt: skip
 
 CACHED = [{"T": "f32", "K": k} for k in ("f32", "f16", "bf16")]
@@ -18,16 +18,26 @@ LOWEST = -3.0e38  # below every score; stands for minus infinity without its NaN
 
 
 @inline
-def score_pair(kc, hkv, pair, q, count, d_end):
-    """Scores of 2*WARP keys for `count` queries: [2*count] values, first block first."""
-    s = array(f32, 2 * count)
-    for d in range(d_end):
-        prefetch(kc, hkv, 2 * pair + 4, d, 0)
-        prefetch(kc, hkv, 2 * pair + 5, d, 0)
-        k0, k1 = f32(kc[hkv, 2 * pair, d, lane()]), f32(kc[hkv, 2 * pair + 1, d, lane()])
+def score_tile(kc, hkv, tile, q, count, d_end):
+    """Scores of WARP keys for `count` queries: [count] values.
+
+    One tile at a time, so that memory is read in one ascending stream; the channels alternate
+    between two sums, which hides the latency of the multiply-add.
+    """
+    even, odd = array(f32, count), array(f32, count)
+    for d in range(0, d_end // 2 * 2, 2):
+        prefetch(kc, hkv, tile + 4, d, 0)
+        k0, k1 = f32(kc[hkv, tile, d, lane()]), f32(kc[hkv, tile, d + 1, lane()])
         for h in unroll(count):
-            s[2 * h] += q[h, d] * k0
-            s[2 * h + 1] += q[h, d] * k1
+            even[h] += q[h, d] * k0
+            odd[h] += q[h, d + 1] * k1
+    for d in range(d_end // 2 * 2, d_end):
+        k0 = f32(kc[hkv, tile, d, lane()])
+        for h in unroll(count):
+            even[h] += q[h, d] * k0
+    s = array(f32, count)
+    for h in unroll(count):
+        s[h] = even[h] + odd[h]
     return s
 
 
@@ -57,33 +67,42 @@ def chunk_softmax(score, soft, h, count):
 def add_values(sums, score, soft, vc, hkv, start, count, heads, d_end):
     """sums[h] = sums[h] * SHRINK + the weighted values of one chunk.
 
-    Neighbouring keys go to separate sums, as many as hide the latency of the multiply-add.
+    Whole rows where registers suffice, so that memory is read in one ascending stream.
     """
-    ways = max(1, 8 // heads)
-    for d in lanes(d_end):
-        acc = array(f32, heads * ways)
-        for t in range(0, count // ways * ways, ways):
-            for w in unroll(ways):
-                prefetch(vc, hkv, start + t + (w + 32), d)
-                v = f32(vc[hkv, start + t + w, d])
+    strips = 4 if heads <= 4 else 2
+    whole = d_end // (strips * WARP) * (strips * WARP)
+    for first in range(0, whole, strips * WARP):
+        acc = array(f32, heads * strips)
+        for t in warps(count):
+            for c in unroll(strips):
+                if c % 2 == 0:
+                    prefetch(vc, hkv, start + t + 32, first + c * WARP)
+                v = f32(vc[hkv, start + t, first + c * WARP + lane()])
                 for h in unroll(heads):
-                    acc[h * ways + w] += score[h, t + w] * v
-        for t in range(count // ways * ways, count):
+                    acc[h * strips + c] += score[h, t] * v
+        for h in unroll(heads):
+            for c in unroll(strips):
+                d = first + c * WARP + lane()
+                part = group.across_warps_sum(acc[h * strips + c])
+                if warp.id() == 0:
+                    sums[h, d] = sums[h, d] * soft[h, SHRINK] + part
+
+    for d in lanes(whole, d_end):
+        rest = array(f32, heads)
+        for t in range(count):
             v = f32(vc[hkv, start + t, d])
             for h in unroll(heads):
-                acc[h * ways] += score[h, t] * v
+                rest[h] += score[h, t] * v
         for h in unroll(heads):
-            total = sums[h, d] * soft[h, SHRINK]
-            for w in unroll(ways):
-                total += acc[h * ways + w]
-            sums[h, d] = total
+            sums[h, d] = sums[h, d] * soft[h, SHRINK] + rest[h]
 
 
 @kernel(
-    grid=("H // QH", "splits"), group=128, types=CACHED, cpu={"T": "f32"},
+    grid=("splits", "H // QH"), group=128, types=CACHED, cpu={"T": "f32"},
     statics={"QH": [1, 2, 3, 4, 5, 7, 8]},
     where=["H % Hkv == 0", "H // Hkv % QH == 0", "P % 64 == 0", "D <= 256"],
-    bytes="2 * Hkv * P * D", flops="4 * H * P * D",
+    # The capacity P says nothing of how much is read; parts are of about 256 keys.
+    bytes="1024 * splits * Hkv * D", flops="1024 * splits * H * D",
 )  # fmt: skip
 def sdpa_decode(
     q: In[T, "H", "D"],
@@ -98,12 +117,12 @@ def sdpa_decode(
     Of each part: sums not yet divided, and (max, sum). The QH query heads of a group share every
     key and value that is read.
     """
-    split, head = group.id(1), group.id(0) * QH
+    split, head = group.id(0), group.id(1) * QH  # a core walks along the keys of one head
     if split >= step.splits:
         return
     hkv, d_end = head // (dim("H") // dim("Hkv")), dim("D")
     span = (step.kv_len + step.splits - 1) // step.splits
-    span = (span + 2 * WARP - 1) // (2 * WARP) * (2 * WARP)
+    span = (span + WARP - 1) // WARP * WARP
     first = split * span
     last = min(first + span, step.kv_len)
 
@@ -118,12 +137,11 @@ def sdpa_decode(
 
     for start in range(first, last, CHUNK):
         count = min(last - start, u32(CHUNK))
-        for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
-            s = score_pair(kc, hkv, start // (2 * WARP) + pair, query, QH, d_end)
+        for tile in warps((count + WARP - 1) // WARP):
+            s = score_tile(kc, hkv, start // WARP + tile, query, QH, d_end)
+            at = tile * WARP + lane()
             for h in unroll(QH):
-                for half in unroll(2):
-                    at = (2 * pair + half) * WARP + lane()
-                    score[h, at] = s[2 * h + half] if at < count else f32(LOWEST)
+                score[h, at] = s[h] if at < count else f32(LOWEST)
         barrier()
         for h in range(QH):
             chunk_softmax(score, soft, h, count)
@@ -194,13 +212,12 @@ def sdpa_prefill(
 
     for start in range(0, last, CHUNK):
         count = min(last - start, u32(CHUNK))
-        for pair in warps((count + 2 * WARP - 1) // (2 * WARP)):
-            s = score_pair(kc, hkv, start // (2 * WARP) + pair, query, ROWS, d_end)
+        for tile in warps((count + WARP - 1) // WARP):
+            s = score_tile(kc, hkv, start // WARP + tile, query, ROWS, d_end)
+            at = tile * WARP + lane()
             for r in unroll(ROWS):
-                for half in unroll(2):
-                    at = (2 * pair + half) * WARP + lane()
-                    seen = start + at <= step.pos + r0 + r
-                    score[r, at] = s[2 * r + half] if seen else f32(LOWEST)
+                seen = start + at <= step.pos + r0 + r
+                score[r, at] = s[r] if seen else f32(LOWEST)
         barrier()
         for r in range(ROWS):
             chunk_softmax(score, soft, r, count)
