@@ -207,7 +207,8 @@ class Block:
             names = [n for n in self.workers if self.can_fill(n, depth, self.title(cell))]
             for name in names:
                 self.fill(name, cell)
-            self.alternate(cell, [n for n in names if n in self.workers])
+            if names := [n for n in names if n in self.workers]:
+                self.alternate(cell, names)
             self.comparison.save()
 
     def fill(self, name: str, cell: dict) -> None:
@@ -217,15 +218,17 @@ class Block:
             self.drop(name, self.title(cell), error)
 
     def can_fill(self, name: str, depth: int, title: str) -> bool:
-        """Whether the prompt is read in time; attention makes a deep one slower by position."""
+        """Whether its prompts are read in time; attention makes a deep one slower by position."""
         rates = self.comparison.cell_rates(
             entry=name, shape=self.shape, threads=self.threads, kind="prefill"
         )
         if not rates:
             return False
         seconds = depth / statistics.median(rates) * (1 + depth / 4096)
+        if not self.workers[name].start["keeps_prompts"]:
+            seconds *= 1 + self.plan.rounds
         if seconds > self.plan.longest_fill_s:
-            self.comparison.leave_out(f"{title}, {name}", f"the prompt would take {seconds:.0f} s")
+            self.comparison.leave_out(f"{title}, {name}", f"its prompts would take {seconds:.0f} s")
             return False
         return self.comparison.fits(f"{title}, {name}", seconds)
 

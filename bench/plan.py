@@ -9,6 +9,7 @@ class Plan:
 
     Attributes:
         rounds: How often each cell alternates over the engines.
+        starts: How often each engine is started alone, with all threads, to time its loading.
         prefills: Lengths of prompts; the first is measured at every number of threads.
         decode: Tokens of a decode cell with an empty cache.
         depths: Of the cache; with all threads, and up to `shallow` with fewer too.
@@ -20,6 +21,7 @@ class Plan:
     """
 
     rounds: int
+    starts: int = 1
     prefills: tuple[int, ...] = (512,)
     decode: int = 128
     depths: tuple[int, ...] = (1024, 4096)
@@ -51,13 +53,13 @@ QUICK = {
     ),
 }  # fmt: skip
 LARGER = Plan(
-    rounds=3, prefills=(512,), decode=48, depths=(1024,), depth_tokens=32, batches=(1, 4),
+    rounds=3, starts=2, prefills=(512,), decode=48, depths=(1024,), depth_tokens=32, batches=(1, 4),
     batch_tokens=16, neighbour_tokens=32, longest_fill_s=90,
 )  # fmt: skip
 FULL = {
     "smol-135m": Plan(
-        rounds=5, prefills=(512, 2048), depths=(1024, 2048, 4096, DEEPEST), shallow=DEEPEST,
-        longest_fill_s=300,
+        rounds=5, starts=5, prefills=(512, 2048), depths=(1024, 2048, 4096, DEEPEST),
+        shallow=DEEPEST, longest_fill_s=200,
     ),
     "llama-1b": LARGER,
     "qwen3-0.6b": LARGER,

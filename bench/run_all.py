@@ -50,6 +50,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--only", nargs="+", help="parts of the names of entries")
     add("--threads", type=int, nargs="+", default=[1, 2])
     add("--skip", nargs="*", default=[], choices=PARTS)
+    add("--starts", type=int, help="of each engine alone")
     add("--budget", type=float, help="seconds in all; default 240, with --full 5400")
     add("--patience", type=float, help="seconds to wait for a quiet machine, before each round")
     for name, what in (("rounds", "of each cell"), ("decode", "tokens"), ("batch-tokens", "each"),
@@ -63,7 +64,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
 def plans(options: argparse.Namespace) -> dict[str, Plan]:
     """By shape, with the changes of the command line."""
     chosen = FULL if options.full else QUICK
-    names = ("rounds", "decode", "batch_tokens", "depth_tokens", "neighbour_tokens")
+    names = ("rounds", "starts", "decode", "batch_tokens", "depth_tokens", "neighbour_tokens")
     values = {name: getattr(options, name) for name in names}
     for name in ("prefills", "depths", "batches"):
         given = getattr(options, name)
@@ -111,6 +112,7 @@ class Inputs:
 def measure(shape: str, plan: Plan, inputs: Inputs, comparison: Comparison) -> None:
     options, most = inputs.options, max(inputs.options.threads)
     available = inputs.of(shape)
+    start_alone(shape, plan, available, most, comparison)
     # The most threads first: if time runs out, the more usual case is there.
     for threads in sorted(options.threads, reverse=True):
         if not available or not comparison.fits(f"{shape}, {threads} threads"):
@@ -126,6 +128,18 @@ def measure(shape: str, plan: Plan, inputs: Inputs, comparison: Comparison) -> N
             block.long_prefill()
             if "inside" not in options.skip and shape == "smol-135m":
                 block.inside()
+
+
+def start_alone(
+    shape: str, plan: Plan, available: list, threads: int, comparison: Comparison
+) -> None:
+    """One engine after the other, with nothing beside it."""
+    for number in range(plan.starts):
+        if number and not comparison.fits(f"{shape}, start {number + 1}"):
+            return
+        for entry, python, model in available:
+            with Block(comparison, shape, threads, plan) as block:
+                block.start(entry, python, model)
 
 
 def own(inputs: Inputs, comparison: Comparison) -> None:

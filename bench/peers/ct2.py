@@ -8,6 +8,8 @@ import protocol
 
 
 class CTranslate2:
+    keeps_prompts = False
+
     def __init__(self, options):
         self._generator = ctranslate2.Generator(
             options.model,

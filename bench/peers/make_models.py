@@ -81,11 +81,10 @@ def note(out: Path, weight_bytes: int, config: dict, kv_element: int) -> None:
     (out / "bench.json").write_text(json.dumps(facts) + "\n")
 
 
-def butter_4bit(python: str) -> Callable[[Path, Path], None]:
-    def make(hf: Path, out: Path) -> None:
-        quietly(python, "-m", "butter", "convert", hf, out, "--bits", "4", "--group", "32")
-
-    return make
+def butter_q4(python: str) -> Callable[[Path, Path], None]:
+    """As `butter convert` does it by itself: 4 bits throughout, groups of 32."""
+    run = "from butter.cli import main; main()"
+    return lambda hf, out: quietly(python, "-c", run, "convert", hf, out)
 
 
 def link(out: Path) -> None:
@@ -103,7 +102,7 @@ def steps(shape: str, butter: str | None) -> dict[str, Callable[[Path, Path], No
     else:
         found["bf16.gguf"] = lambda hf, out: make_gguf.make(hf, out, "BF16")
     if butter:
-        found["butter-4bit"] = butter_4bit(butter)
+        found["butter-q4"] = butter_q4(butter)
     return found
 
 

@@ -32,8 +32,9 @@ class Times(NamedTuple):
 class Engine(Protocol):
     """What an engine's script provides.
 
-    Optional: `batch(prompts, count) -> Times`, and `facts`, a dict with `version`, `weight_bytes`
-    (read for each token) and `kv_bytes_per_position` where they are known.
+    Optional: `batch(prompts, count) -> Times`; `keeps_prompts = False` if `decode` reads a prompt
+    anew each time; and `facts`, a dict with `version`, `weight_bytes` (read for each token) and
+    `kv_bytes_per_position` where they are known.
     """
 
     vocab: int
@@ -80,6 +81,7 @@ def serve(make: Callable, options: argparse.Namespace) -> None:
         load_s=ready - start,
         first_token_s=first - since,
         facts=getattr(engine, "facts", {}),
+        keeps_prompts=getattr(engine, "keeps_prompts", True),
         can=[kind for kind in ("prefill", "decode", "batch") if hasattr(engine, kind)],
     )
     engine.decode(random_ids(1, engine.vocab, 2), WARM_UP_TOKENS)

@@ -98,7 +98,7 @@ def test_an_engine_that_reads_a_deep_prompt_for_too_long_is_left_out(comparison,
             row["tok_s"] = 0.01
         block.depths([5])
 
-    assert "the prompt would take" in comparison.result["left_out"][0]
+    assert "its prompts would take" in comparison.result["left_out"][0]
 
 
 def test_an_interrupted_block_leaves_what_it_has(comparison, tmp_path, monkeypatch):
