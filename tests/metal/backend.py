@@ -2,23 +2,24 @@
 
 import ctypes
 import json
-from functools import cache
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from butter import _native
-from butter.errors import DeviceError
+from support.metal import open_metal as metal
 
 MODES = ["eager", "argument_buffers", "icb"]
 
 
-@cache
-def metal():
-    """The device; skips the test where there is none."""
-    try:
-        return _native.open_device("metal")
-    except DeviceError as error:
-        pytest.skip(str(error))
+def total(counts: Counter, prefix: str = "compute") -> float:
+    return sum(n for name, n in counts.items() if name.startswith(prefix))
+
+
+def library_folder() -> Path:
+    """Where the loaded libsoftmetal.so lies."""
+    maps = Path("/proc/self/maps").read_text().splitlines()
+    return next(Path(m.split()[-1]).parent for m in maps if m.endswith("/libsoftmetal.so"))
 
 
 class Software:
@@ -31,14 +32,19 @@ class Software:
             self._c = ctypes.CDLL("libsoftmetal.so", mode=ctypes.RTLD_GLOBAL)
         except OSError:
             pytest.skip("needs the software Metal")
+        self.folder = library_folder()
         self._c.softmetal_live_objects.restype = ctypes.c_long
         self._c.softmetal_calls.restype = ctypes.c_size_t
 
-    def calls(self, prefix: str = "compute") -> int:
-        """Calls since the last reset whose name starts so: "compute" for those of encoders."""
+    def counts(self) -> Counter:
+        """Calls since the last reset by name, such as "compute endEncoding"."""
         text = ctypes.create_string_buffer(1 << 16)
         self._c.softmetal_calls(text, ctypes.c_size_t(len(text)))
-        return sum(n for name, n in json.loads(text.value).items() if name.startswith(prefix))
+        return Counter(json.loads(text.value))
+
+    def calls(self, prefix: str = "compute") -> int:
+        """Those whose name starts so: "compute" for all of compute encoders."""
+        return total(self.counts(), prefix)
 
     def reset(self) -> None:
         self._c.softmetal_reset_calls()

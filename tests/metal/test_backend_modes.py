@@ -74,7 +74,9 @@ def test_a_tiny_llama_gives_the_tokens_of_the_cpu_in_each_mode(name, device, tmp
         tokens = greedy(model, prompt)
         logits = model.logits(prompt)
     for mode in MODES:
-        with butter.Model.load(path, device="metal", dispatch=mode, exact=True) as model:
+        with butter.Model.load(
+            path, device="metal", dispatch=mode, exact=True, prewarm=False
+        ) as model:
             assert greedy(model, prompt) == tokens, mode
             assert_close(model.logits(prompt), logits, op="logits", dtype="f32")
 
@@ -85,7 +87,7 @@ def test_4_bit_weights_give_the_tokens_of_the_cpu_in_each_mode(device, tmp_path)
     with butter.Model.load(path, device="cpu") as model:
         tokens = greedy(model, prompt)
     for mode in MODES:
-        with butter.Model.load(path, device="metal", dispatch=mode) as model:
+        with butter.Model.load(path, device="metal", dispatch=mode, prewarm=False) as model:
             assert greedy(model, prompt) == tokens, mode
 
 

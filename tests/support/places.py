@@ -1,4 +1,7 @@
-"""Where the instances of a kernel run whose narrow activations are not built for CPUs."""
+"""Where the tests of kernels run: on each device, in the interpreter laid out as on a GPU, on CUDA.
+
+Kernels with narrow activations are not built for CPUs, so their places depend on the types.
+"""
 
 import pytest
 
@@ -6,8 +9,14 @@ from iron import parse
 
 from .cuda import nvcc, open_cuda
 from .launch import KERNELS
+from .metal import has_metal
 
-GPU_LIKE = ["iron"] + ["cuda"] * bool(nvcc() and open_cuda())
+GPU_LIKE = ["iron"] + ["metal"] * has_metal() + ["cuda"] * bool(nvcc() and open_cuda())
+MACHINES = ["cpu", *GPU_LIKE]
+
+
+def marks(machine: str) -> list:
+    return [pytest.mark.metal] * (machine == "metal")
 
 
 def places(name: str) -> list:
@@ -19,7 +28,7 @@ def places(name: str) -> list:
             sets.append(types)
     native = [t for t in sets if all(t[key] == v for key, v in spec.cpu.items())]
     pairs = [("cpu", t) for t in native] + [(m, t) for m in GPU_LIKE for t in sets]
-    return [pytest.param(m, t, id=f"{m}-{'-'.join(t.values())}") for m, t in pairs]
+    return [pytest.param(m, t, marks=marks(m), id="-".join([m, *t.values()])) for m, t in pairs]
 
 
 def on(name: str):
