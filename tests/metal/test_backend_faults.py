@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 from backend import MODES, Software, metal
 
+import butter
 from butter import _native
 from butter.errors import DeviceError, KernelError, OutOfMemory
 from native.chain import Chain, greedy_words
+from softmetal.build import compile_msl
+from support.tiny import checkpoint
 
 START = 7
 
@@ -54,6 +57,18 @@ def test_a_failing_command_buffer_is_raised_and_the_next_run_works(chain, softwa
         decode(chain, mode)
     assert software.planted() == 0
     assert decode(chain, mode) == chain.greedy(START, 8)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_failed_request_is_raised_and_the_next_one_gives_its_tokens(software, mode, tmp_path):
+    path = checkpoint("f32", tmp_path)
+    with butter.Model.load(path, device="metal", dispatch=mode, prewarm=False) as model:
+        want = model.generate([1, 5, 9], max_tokens=6, temperature=0).tokens
+        software.plant("fail_command_buffer:3")
+        with pytest.raises(DeviceError, match=r"\[metal\]"):
+            model.generate([1, 5, 9], max_tokens=6, temperature=0)
+        assert software.planted() == 0
+        assert model.generate([1, 5, 9], max_tokens=6, temperature=0).tokens == want
 
 
 def test_a_failed_allocation_is_raised(device, software):
@@ -121,6 +136,14 @@ def test_text_that_does_not_compile_is_refused(library):
         run_add()
 
 
+def test_a_metallib_without_a_kernel_is_refused(library, software):
+    binary = library / "kernels.metallib"
+    done = compile_msl("--runner", software.folder, "--out", binary, text_of("rope"))
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(KernelError, match="no Metal code for 'add__f32'"):
+        run_add()
+
+
 def test_a_missing_text_is_refused(library):
     (library / "metal").mkdir()
     with pytest.raises(KernelError, match=r"could not read .*elementwise\.metal"):
@@ -175,6 +198,7 @@ chain.reset(7)
 software.plant("{at_run}")
 for _ in range(4):
     replay.run(greedy_words())
+print("ran to the end")
 """
 
 
@@ -185,16 +209,54 @@ for _ in range(4):
         ("eager", "", "shift_binding:1", "nothing is bound at buffer"),
         ("argument_buffers", "", "skip_use_resource:1", "__table: reads 4 bytes at"),
         ("argument_buffers", "skip_allocation:1", "", "__table: reads 4 bytes at"),
+        ("argument_buffers", "", "shift_binding:1", "nothing is bound at buffer(0) tables"),
         ("icb", "", "skip_use_resource:1", "was not made resident"),
         ("icb", "skip_allocation:1", "", "was not made resident"),
         ("icb", "skip_barrier:1", "", "no barrier between"),
         ("icb", "shift_binding:1", "", "nothing is bound at buffer"),
+        ("eager", "", "over_release:1", "to a deallocated SMBuffer"),
+        ("argument_buffers", "", "over_release:1", "to a deallocated SMBuffer"),
+        ("icb", "over_release:2", "", "to a deallocated SMBuffer"),
     ],
 )
 def test_misuse_would_be_caught(software, mode, at_load, at_run, complaint):
     code = CHILD.format(mode=mode, at_load=at_load, at_run=at_run)
     child = run_child(code)
     assert child.returncode != 0
+    assert child.stdout == ""
+    assert complaint in child.stderr
+
+
+CONCURRENT = """
+from butter import _native
+device = _native.open_device("metal")
+program = _native.Program(device)
+x = program.buffer(device.allocate(4096), 0, 4096, "f32")
+made = [program.activation(4096, "f32") for _ in range(6)]
+for y, z, results in (x, x, made[:3]), (made[0], made[1], made[3:]):
+    for kernel, out in zip(("add__f32", "silu_mul__f32", "add_bias__f32"), results):
+        program.dispatch(kernel, [y, z, out], dims=[1, 1024])
+for tensor in made[3:]:
+    program.keep(tensor)
+replay = program.finish().prepare("argument_buffers")
+software = __import__("backend").Software()
+software.reset()
+software.plant("{plant}")
+replay.run([0, 1] + [0] * 62)
+print("barriers", software.calls("compute memoryBarrier"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("plant", "out", "complaint"),
+    [
+        ("", "barriers 1\n", ""),
+        ("skip_barrier:1", "", "no barrier between"),
+    ],
+)
+def test_a_barrier_of_concurrent_argument_buffers_is_needed(software, plant, out, complaint):
+    child = run_child(CONCURRENT.format(plant=plant))
+    assert (child.returncode == 0, child.stdout) == (not plant, out)
     assert complaint in child.stderr
 
 
@@ -227,3 +289,10 @@ print("alive", software.live_objects())
 def test_nothing_is_left_but_the_device(software):
     child = run_child(WORK)
     assert child.stdout == "alive 1\n", child.stderr
+
+
+@pytest.mark.parametrize("nth", [1, 20])
+def test_a_leaked_object_would_be_seen(software, nth):
+    plant = f"software = backend.Software()\nsoftware.plant('leak:{nth}')"
+    child = run_child(WORK.replace("software = backend.Software()", plant))
+    assert child.stdout == "alive 2\n", child.stderr

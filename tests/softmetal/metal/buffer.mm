@@ -46,6 +46,13 @@ SMBuffer* sm_adopt_buffer(void* bytes, size_t length, MTLResourceOptions options
   return buffer;
 }
 
+void sm_miscount(SMBuffer* buffer) {
+  if (sm::strikes(sm::Fault::kLeak)) (void)(__bridge_retained void*)buffer;
+  if (sm::strikes(sm::Fault::kOverRelease)) {
+    (void)(__bridge_transfer SMBuffer*)(__bridge void*)buffer;
+  }
+}
+
 @implementation SMBuffer
 - (NSUInteger)length {
   return _length;

@@ -1,3 +1,4 @@
+#import "buffers.h"
 #import "encoders.h"
 
 #define OPEN       \
@@ -41,6 +42,7 @@
         (unsigned long)offset, b->_length);
   [_commands keep:b];
   _next.bindings[index] = {b, b->_serial, offset, {}};
+  sm_miscount(b);
   _pass.uses.push_back({b->_serial, MTLResourceUsageRead | MTLResourceUsageWrite});
 }
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index {

@@ -1,4 +1,5 @@
 // Indirect command buffers. They do not retain what their commands use.
+#import "buffers.h"
 #import "encoders.h"
 
 @interface SMIndirectCommand : NSObject <MTLIndirectComputeCommand> {
@@ -114,6 +115,7 @@
   CHECK(offset < b->_length, "setKernelBuffer: offset %lu in a buffer of %zu bytes",
         (unsigned long)offset, b->_length);
   command.bindings[index] = {b, b->_serial, offset, {}};
+  sm_miscount(b);
 }
 - (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index {
   CHANGE;

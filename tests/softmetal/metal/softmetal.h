@@ -42,6 +42,8 @@ size_t softmetal_live_report(char* text, size_t size);
 ///   fail_command_buffer  a committed command buffer stops half way with an error
 ///   fail_allocation      a buffer, or an indirect command buffer, cannot be allocated
 ///   fail_pipeline        a pipeline cannot be made
+///   leak                 a buffer that is bound is retained once too often
+///   over_release         a buffer that is bound is released once too often
 /// An unknown kind is fatal. An empty string plants nothing.
 void softmetal_plant(const char* faults);
 

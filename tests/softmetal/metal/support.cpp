@@ -28,9 +28,9 @@ std::vector<Counter*>& counters() {
   return *all;
 }
 
-constexpr const char* kFaults[] = {"skip_use_resource", "skip_allocation", "skip_barrier",
-                                   "shift_binding",     "shift_offset",    "fail_command_buffer",
-                                   "fail_allocation",   "fail_pipeline"};
+constexpr const char* kFaults[] = {
+    "skip_use_resource",   "skip_allocation", "skip_barrier",  "shift_binding", "shift_offset",
+    "fail_command_buffer", "fail_allocation", "fail_pipeline", "leak",          "over_release"};
 static_assert(std::size(kFaults) == size_t(Fault::kCount));
 
 // Calls left until the fault; 0: none is planted.

@@ -45,6 +45,8 @@ enum class Fault {
   kFailCommandBuffer,
   kFailAllocation,
   kFailPipeline,
+  kLeak,
+  kOverRelease,
   kCount
 };
 
