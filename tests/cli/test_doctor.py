@@ -77,7 +77,7 @@ def test_each_planted_error_is_named_and_ends_in_1(plant, monkeypatch):
         values[offset : offset + 4 * count].view(np.float32)[3] *= 1.001
         cases["repack_q4_0"]["outputs"]["codes"] ^= 1
         cases["sample_draw"]["token"] += 1
-        cases["add__f32"]["missing"] = "planted"
+        cases["add__f32"]["missing"] = "planted here"
         del cases["silu_mul__f32"]
         del cases["rope__f32"]["outputs"]["out"]
         cases["gemv__f32_f32"]["dims"]["k"] = 0  # the runtime refuses the shapes or the result
@@ -98,7 +98,7 @@ def test_each_planted_error_is_named_and_ends_in_1(plant, monkeypatch):
     assert "out: 1 of 185 values are off; at 3 got" in line("WRONG rms_norm__f32 " + everywhere)
     assert "codes: its" in line("WRONG repack_q4_0 " + everywhere)
     assert "got token" in line("WRONG sample_draw " + everywhere)
-    assert line("NO TEST add__f32").endswith("planted")
+    assert line("NO TEST add__f32").endswith("planted here")
     assert "do not know it" in line("NO TEST silu_mul__f32")
     assert "has no out" in line("FAILED rope__f32 " + everywhere)
     assert "gemv__f32_f32" in result.output
@@ -144,11 +144,24 @@ def test_a_device_that_is_not_there_is_a_report_too():
     assert "nothing was tested" in result.output
 
 
+def bad(item, mode="icb", message="m"):
+    return {"item": item, "mode": mode, "status": "no code", "message": message}
+
+
+def test_one_message_of_many_kernels_is_shown_once():
+    found = [bad(f"k{i}", mode, f"no\n  line {i}") for i in range(9) for mode in ("eager", "icb")]
+    lines = doctor.failures([*found, bad("k9", message="yes")])
+    assert lines == [
+        "  NO CODE k0, k1, k2, k3, k4, k5 and 3 more (eager, icb): no",
+        "        line 0",
+        "  NO CODE k9 (icb): yes",
+    ]
+
+
 def test_a_long_list_of_failures_is_cut():
-    bad = [{"item": f"k{i}", "mode": "icb", "status": "wrong", "message": "m"} for i in range(50)]
-    lines = doctor.failures(bad)
+    lines = doctor.failures([bad(f"k{i}", message=f"m{i}") for i in range(99)])
     assert len(lines) == doctor.SHOWN + 1
-    assert "and 20 more" in lines[-1]
+    assert f"and {99 - doctor.SHOWN} lines more" in lines[-1]
 
 
 def test_a_mac_says_more_of_itself(monkeypatch, tmp_path):

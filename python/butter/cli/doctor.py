@@ -8,7 +8,10 @@ import click
 
 from .progress import Bar
 
-SHOWN = 30  # failures in the text report; --json has all
+# Of failures in the text report; --json has all.
+SHOWN = 60  # lines
+NAMED = 6  # kernels of one message
+QUOTED = 10  # further lines of a message
 
 
 @click.command("doctor")
@@ -84,14 +87,28 @@ def verdict(facts: dict[str, Any]) -> list[str]:
 
 
 def failures(bad: list[dict[str, Any]]) -> list[str]:
-    """One line for each kernel and message, with the modes that it concerns."""
+    """Each message once, with the kernels and modes that it concerns.
+
+    Messages are one where their first lines are: a file that does not compile concerns many
+    kernels.
+    """
+    texts: dict[str, str] = {}
     modes: dict[tuple[str, str, str], list[str]] = {}
     for c in bad:
-        modes.setdefault((c["item"], c["status"], c["message"]), []).append(c["mode"])
-    out = [
-        f"  {status.upper()} {item} ({', '.join(where)}): {message}"
-        for (item, status, message), where in modes.items()
-    ]
+        head = c["message"].partition("\n")[0]
+        texts.setdefault(head, c["message"])
+        modes.setdefault((c["status"], c["item"], head), []).append(c["mode"])
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for (status, item, head), where in modes.items():
+        groups.setdefault((status, ", ".join(where), head), []).append(item)
+    out = []
+    for (status, where, head), items in groups.items():
+        names = ", ".join(items[:NAMED])
+        if len(items) > NAMED:
+            names += f" and {len(items) - NAMED} more"
+        first, *rest = texts[head].strip().splitlines() or [""]
+        out.append(f"  {status.upper()} {names} ({where}): {first}")
+        out += [f"      {line}" for line in rest[:QUOTED]]
     if len(out) > SHOWN:
-        out = [*out[:SHOWN], f"  … and {len(out) - SHOWN} more; --json has all"]
+        out = [*out[:SHOWN], f"  … and {len(out) - SHOWN} lines more; --json has all"]
     return out
