@@ -76,8 +76,7 @@ class AffineMatrix(QuantizedMatrix):
         super().__init__(name, shape, form)
         self._stored = (scales, biases)
 
-    def load(self, arena: Arena, stored: Stored) -> None:
-        self.load_rows(arena, stored, 0)
+    def release(self, stored: Stored) -> None:
         for part in (stored, *self._stored):
             part.release()
 

@@ -113,6 +113,10 @@ class QuantizedMatrix:
 
     def load(self, arena: Arena, stored: Stored) -> None:
         self.load_rows(arena, stored, 0)
+        self.release(stored)
+
+    def release(self, stored: Stored) -> None:
+        """Drop the file's pages from memory."""
         stored.release()
 
     def load_rows(self, arena: Arena, stored: Stored, first: int) -> None:

@@ -21,7 +21,6 @@ GROUPS = click.Choice(["32", "64", "128"])
 @click.option("--group-size", type=GROUPS, default="32", show_default=True,
               help="Inputs that share a scale and a bias (32 bits).")  # fmt: skip
 @click.option("--head-bits", type=BITS, help="Of the embedding and the head [default: --bits].")
-@click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores].")
 @click.option("--revision", help="Branch, tag or commit on the hub.")
 @click.option("--offline", is_flag=True, default=None, help="Use only what is cached.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as one JSON object.")
@@ -41,7 +40,7 @@ def command(model: str, out: str, **given: Any) -> None:
     interrupts.raise_once()  # so that what is half written goes
     with progress() as report:
         done = convert(
-            model, out, quantize=quantize, threads=given["threads"], revision=given["revision"],
+            model, out, quantize=quantize, revision=given["revision"],
             offline=given["offline"], on_progress=report,
         )  # fmt: skip
     if given["as_json"]:

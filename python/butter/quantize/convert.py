@@ -21,7 +21,7 @@ from ..registry import find_family
 from ..weights import WeightLoader, Weights
 from .companions import write_companions
 from .plan import Plan
-from .recode import RecodedMatrix, block_rows, raw_rows, stored_rows
+from .recode import RecodedMatrix, block_rows, raw_rows, release_rows, stored_rows
 from .scheme import Scheme
 from .writer import Spec, Unit, write_checkpoint
 
@@ -55,7 +55,6 @@ def convert(
     out: str | os.PathLike,
     *,
     quantize: Any = "q4",
-    threads: int | None = None,
     revision: str | None = None,
     offline: bool | None = None,
     on_progress: Callable[[int, int], None] | None = None,
@@ -70,7 +69,6 @@ def convert(
         id_or_path: As for `Model.load`.
         out: Must not exist yet; the folder that it lies in must.
         quantize: As for `Model.load`.
-        threads: Of the CPU; None takes the physical cores.
         revision: Branch, tag or commit of a hub repository.
         offline: True never asks the network; None follows HF_HUB_OFFLINE.
         on_progress: Called with (bytes written, bytes in all).
@@ -86,7 +84,7 @@ def convert(
     files = hub.resolve(id_or_path, revision=revision, offline=offline)
     gguf = open_gguf(files) if files.kind == "gguf" else None
     config = load_config(files, gguf)
-    device = open_device("cpu", threads)
+    device = open_device("cpu", None)
     plan = Plan(scheme)
     loader = WeightLoader(Checkpoint(files, config, gguf), "f32", Quantization.read(config), plan)
     family = find_family(config)
@@ -165,6 +163,7 @@ def dense_pieces(stored: Stored) -> Iterator[np.ndarray]:
     count = block_rows(max(1, stored.nbytes // rows))
     for first in range(0, rows, count):
         yield raw_rows(stored, first, min(count, rows - first))
+        release_rows(stored, first, min(count, rows - first))
     stored.release()
 
 
@@ -180,7 +179,7 @@ def quantized_pieces(part: QuantizedMatrix, stored: Stored, device) -> Iterator[
         biases.append(rows.biases)
     yield from scales
     yield from biases
-    stored.release()
+    part.release(stored)
 
 
 def settings(loader: WeightLoader) -> dict[str, Any]:

@@ -1,12 +1,8 @@
 """A matrix in whatever form it is stored, quantized while it is loaded."""
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +52,13 @@ class RecodedMatrix(QuantizedMatrix):
         self._allocate(arena)
         for rows in self.blocks(arena.device, stored):
             self._place(arena.device, rows)
-        stored.release()
+        self.release(stored)
+
+    def release(self, stored: Stored) -> None:
+        if isinstance(self.source, QuantizedMatrix):
+            self.source.release(stored)
+        else:
+            stored.release()
 
     def _place(self, device, rows: Rows) -> None:
         """Repack a block into its tiles."""
@@ -77,16 +79,17 @@ class RecodedMatrix(QuantizedMatrix):
         run_kernel(device, form.kernel, ranges, {"n": n, "k": k}, types, statics)
 
     def blocks(self, device, stored: Stored) -> Iterator[Rows]:
-        """All rows, quantized, in order; as many threads work as the device has."""
+        """All rows, quantized, in order.
+
+        On one thread: two of them took as long on two cores (ad hoc, 64 Ki weights at a time).
+        """
         (n, k), form = self.shape, self.format
         count = block_rows(k)
-
-        def work(first: int) -> Rows:
+        for first in range(0, n, count):
             values = read_rows(self.source, device, stored, first, min(count, n - first))
+            release_rows(stored, first, len(values))
             check_weights(self.name, values, first * k)
-            return encode_rows(values, first, form.bits, form.group)
-
-        return in_order(work, range(0, n, count), workers(device))
+            yield encode_rows(values, first, form.bits, form.group)
 
 
 def stored_rows(source: QuantizedMatrix, device, stored: Stored) -> Iterator[Rows]:
@@ -133,6 +136,13 @@ def raw_rows(stored: Stored, first: int, count: int) -> np.ndarray:
     return rows[where if stored.order is None else stored.order[where]]
 
 
+def release_rows(stored: Stored, first: int, count: int) -> None:
+    """Drop the pages of rows that nobody reads again, where they lie together."""
+    if stored.order is None:
+        size = stored.nbytes // stored.shape[0]
+        stored.mapping.release(stored.offset + first * size, count * size)
+
+
 def part(source: QuantizedMatrix, device, stored: Stored, first: int, count: int):
     """Codes, scales and biases of some rows."""
     matrix = copy(source)
@@ -159,19 +169,3 @@ def check_weights(name: str, values: np.ndarray, at: int) -> None:
 
 def block_rows(k: int) -> int:
     return max(ROWS, BLOCK // k // ROWS * ROWS)
-
-
-def workers(device) -> int:
-    return device.threads if device.info["kind"] == "cpu" else os.cpu_count() or 1
-
-
-def in_order(work: Callable, items, count: int) -> Iterator[Any]:
-    """work(item) of all items, in order, from `count` threads that run little ahead."""
-    pending: deque = deque()
-    with ThreadPoolExecutor(count, "butter-quantize") as pool:
-        for item in items:
-            pending.append(pool.submit(work, item))
-            if len(pending) > count:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
