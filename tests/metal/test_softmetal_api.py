@@ -1,6 +1,9 @@
 """Our declarations of Metal are Apple's, and the check finds what is wrong."""
 
+import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -74,6 +77,14 @@ def check():
         return check_api.Check(headers, known).run()
 
     return run
+
+
+def test_without_the_packages_the_check_says_that_it_was_skipped(tmp_path):
+    need("clang-19", "ld64.lld-19")
+    command = [sys.executable, HERE / "check_api.py", "--cache", tmp_path]
+    env = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    done = subprocess.run(command, capture_output=True, text=True, env=env)
+    assert (done.returncode, done.stdout.split(":")[0]) == (77, "skipped")
 
 
 @pytest.fixture

@@ -57,8 +57,9 @@ def _unpack(name: str, folder: Path) -> Path:
         return out
     requirement, platform = _WHEELS[name]
     command = [
-        sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:",
-        "--python-version", "3.11", "--platform", platform, "--dest", str(out), requirement,
+        sys.executable, "-m", "pip", "download", "-q", "--retries", "1", "--no-deps",
+        "--only-binary=:all:", "--python-version", "3.11",
+        "--platform", platform, "--dest", str(out), requirement,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
