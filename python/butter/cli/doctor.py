@@ -102,12 +102,12 @@ def failures(bad: list[dict[str, Any]]) -> list[str]:
     for (status, item, head), where in modes.items():
         groups.setdefault((status, ", ".join(where), head), []).append(item)
     out = []
-    for (status, where, head), items in groups.items():
+    for (status, shown, head), items in groups.items():
         names = ", ".join(items[:NAMED])
         if len(items) > NAMED:
             names += f" and {len(items) - NAMED} more"
         first, *rest = texts[head].strip().splitlines() or [""]
-        out.append(f"  {status.upper()} {names} ({where}): {first}")
+        out.append(f"  {status.upper()} {names} ({shown}): {first}")
         out += [f"      {line}" for line in rest[:QUOTED]]
     if len(out) > SHOWN:
         out = [*out[:SHOWN], f"  … and {len(out) - SHOWN} lines more; --json has all"]
