@@ -48,7 +48,7 @@ class Plan:
 DEEPEST = 8192 - 128
 QUICK = {
     "smol-135m": Plan(
-        rounds=2, decode=64, depths=(1024, 4096), depth_tokens=32, batch_tokens=16,
+        rounds=2, decode=64, depths=(1024, 2048), depth_tokens=32, batch_tokens=16,
         longest_fill_s=30,
     ),
 }  # fmt: skip

@@ -51,7 +51,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--threads", type=int, nargs="+", default=[1, 2])
     add("--skip", nargs="*", default=[], choices=PARTS)
     add("--starts", type=int, help="of each engine alone")
-    add("--budget", type=float, help="seconds in all; default 240, with --full 5400")
+    add("--budget", type=float, help="seconds in all; default 270, with --full 5400")
     add("--patience", type=float, help="seconds to wait for a quiet machine, before each round")
     for name, what in (("rounds", "of each cell"), ("decode", "tokens"), ("batch-tokens", "each"),
                        ("depth-tokens", "each"), ("neighbour-tokens", "each")):  # fmt: skip
@@ -165,7 +165,7 @@ def own(inputs: Inputs, comparison: Comparison) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     options = parse(arguments)
-    budget = options.budget or (5400 if options.full else 240)
+    budget = options.budget or (5400 if options.full else 270)
     patience = options.patience if options.patience is not None else (30 if options.full else 2)
     comparison = Comparison(options.out, budget, patience, "full" if options.full else "quick")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
