@@ -9,7 +9,8 @@ from packing import FORMATS, code_word, code_words, decoded, group_bias
 DENSE = [{"T": "f32", "W": w} for w in ("f32", "f16", "bf16")]
 DENSE += [{"T": t, "W": t} for t in ("f16", "bf16")]
 QUANTIZED = {"T": ["f32", "f16", "bf16"]}
-ROWS = 4  # rows of w per group: four independent sums hide the latency of the multiply-add
+ROWS = 4  # of w per group, one after the other: memory is read in one ascending stream
+SUMS = 4  # of one row: they hide the latency of the multiply-add
 
 
 @kernel(
@@ -18,21 +19,20 @@ ROWS = 4  # rows of w per group: four independent sums hide the latency of the m
 )  # fmt: skip
 def gemv(x: In[T, "rows", "k"], w: In[W, "n", "k"], out: Out[T, "rows", "n"]):
     """Lanes share the columns; sums are kept in f32."""
-    first, row, n = group.id(0) * ROWS, group.id(1), dim("n")
-
-    at = array(u32, ROWS)
-    for r in unroll(ROWS):
-        at[r] = min(first + r, n - 1)
-    total = array(f32, ROWS)
-    for i in lanes(dim("k")):
-        v = f32(x[row, i])
-        for r in unroll(ROWS):
-            total[r] += f32(w[at[r], i]) * v
-
-    for r in unroll(ROWS):
-        s = group.sum(total[r])
-        if first + r < n:
-            out[row, first + r] = T(s)
+    first, row, k = group.id(0) * ROWS, group.id(1), dim("k")
+    whole = k // (SUMS * WARP) * (SUMS * WARP)
+    for j in range(first, min(first + ROWS, dim("n"))):
+        total = array(f32, SUMS)
+        for start in range(0, whole, SUMS * WARP):
+            for c in unroll(SUMS):
+                i = start + c * WARP + lane()
+                total[c] += f32(w[j, i]) * f32(x[row, i])
+        rest = f32(0)
+        for i in lanes(whole, k):
+            rest += f32(w[j, i]) * f32(x[row, i])
+        s = group.sum((total[0] + total[1]) + (total[2] + total[3]) + rest)
+        if lane() == 0:
+            out[row, j] = T(s)
 
 
 @kernel(
