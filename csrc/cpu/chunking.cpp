@@ -15,6 +15,9 @@ constexpr uint64_t kThreadNs = 3000;
 // More chunks than threads even out cores that the system slows down, once they are this long.
 constexpr uint64_t kChunkNs = 10000;
 constexpr uint64_t kChunksPerThread = 8;
+// So many kernels of which none pays for a second thread, such as those that rotate q and k, are
+// not worth a hand-over either.
+constexpr uint32_t kPair = 2;
 
 }  // namespace
 
@@ -31,6 +34,8 @@ uint32_t chunk_count(const KernelInfo& info, std::span<const uint32_t> dims, uin
 void count_chunks(Submission& work, Phase& phase) {
   phase.chunks = 0;
   for (uint32_t t = phase.begin; t < phase.end; ++t) phase.chunks += work.tasks[t].chunks;
+  const uint32_t tasks = phase.end - phase.begin;
+  if (tasks <= kPair && phase.chunks == tasks) phase.chunks = std::min(phase.chunks, 1u);
 }
 
 }  // namespace butter::cpu

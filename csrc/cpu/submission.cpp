@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <chrono>
+#include <span>
 
 #include "core/error.h"
 
@@ -54,6 +55,12 @@ void Submission::add_wait(uint64_t since_ns) {
 }
 
 void Submission::run(const Phase& phase, uint32_t chunk) {
+  if (phase.chunks == 1) {
+    for (const Task& task : std::span(tasks).subspan(phase.begin, phase.end - phase.begin)) {
+      if (task.groups > 0) task.fn(task.args, 0, task.groups);
+    }
+    return;
+  }
   uint32_t t = phase.begin;
   while (chunk >= tasks[t].chunks) chunk -= tasks[t++].chunks;
   const Task& task = tasks[t];
