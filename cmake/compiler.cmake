@@ -13,6 +13,13 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(BUTTER_SANITIZE)
   add_compile_options(-fsanitize=${BUTTER_SANITIZE} -fno-omit-frame-pointer -g)
   add_link_options(-fsanitize=${BUTTER_SANITIZE})
+  if(BUTTER_SANITIZE MATCHES "undefined")
+    # Those two would need the types of one image to be visible in all others.
+    add_compile_options(-fno-sanitize=vptr,function -fno-sanitize-recover=undefined)
+  endif()
+endif()
+if(BUTTER_COVERAGE)
+  add_link_options(-fprofile-instr-generate)
 endif()
 
 function(butter_compile target)
