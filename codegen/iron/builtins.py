@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import ir
 from .ir import Value
 from .lang import DType
+from .scope import Array
 
 if TYPE_CHECKING:
     from .parse import Parser
@@ -57,8 +58,6 @@ def _dim(p: Parser, node: ast.Call, args: list[Any]) -> Value:
 
 
 def _array(p: Parser, node: ast.Call, args: list[Any]) -> Any:
-    from .parse import Array
-
     match args:
         case [DType() as dtype, int() as count]:
             pass

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ast
 import copy
-import functools
 import inspect
 import operator
-import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +19,7 @@ from .errors import IronError, Loc
 from .ir import Block, Func, Op, Value
 from .lang import Builtin, DType, Inline, Kernel, TypeVar
 from .names import int_range
+from .scope import Array, Frame, Slot, assigned, copied
 from .step_block import FIELDS
 
 BINARY = {
@@ -49,10 +48,6 @@ ABSENT = {
 }
 # Operators that exist only between numbers known at build time.
 STATIC = (ast.Pow, ast.In, ast.NotIn)
-
-
-class Array(list):
-    """A register array: its indices are numbers at build time."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ class Parser:
         self.block = Block()
         self.func = declare.signature(spec, types, statics)
         self.func.body = self.block
-        self.frames: list[_Frame] = []
+        self.frames: list[Frame] = []
         self.loops = 0
         self.inside: tuple[str, ...] = ()  # kinds of the loops around
 
@@ -117,7 +112,7 @@ class Parser:
     # -- source positions -----------------------------------------------------------------------
 
     @property
-    def frame(self) -> _Frame:
+    def frame(self) -> Frame:
         return self.frames[-1]
 
     @property
@@ -125,7 +120,7 @@ class Parser:
         return self.frame.env
 
     def push(self, fn: Any, env: dict[str, Any]) -> None:
-        self.frames.append(_Frame(fn, env))
+        self.frames.append(Frame(fn, env))
         if len(self.frames) > 16:
             raise IronError(f"{fn.__name__}: inline functions call each other without end")
 
@@ -331,7 +326,7 @@ class Parser:
         init = [self.value(slot.get(self.env), node) for slot in carried]
         iv = Value(name=node.target.id)
         body = Block(params=[iv] + [Value(name=s.name) for s in carried])
-        outer, outer_env, was_inside = self.block, _copy(self.env), self.inside
+        outer, outer_env, was_inside = self.block, copied(self.env), self.inside
         self.block = body
         self.env[node.target.id] = iv
         for slot, v in zip(carried, body.params[1:], strict=True):
@@ -356,15 +351,15 @@ class Parser:
         for slot, v in zip(carried, op.results, strict=True):
             slot.set(self.env, v)
 
-    def carried_slots(self, body: list[ast.stmt]) -> list[_Slot]:
+    def carried_slots(self, body: list[ast.stmt]) -> list[Slot]:
         """Variables defined before the statements and assigned in them, in order of assignment."""
-        slots: list[_Slot] = []
-        for name in _assigned(body):
+        slots: list[Slot] = []
+        for name in assigned(body):
             old = self.env.get(name)
             if isinstance(old, Array):
-                slots += [_Slot(name, j) for j in range(len(old))]
+                slots += [Slot(name, j) for j in range(len(old))]
             elif isinstance(old, (Value, int, float, bool)):
-                slots.append(_Slot(name))
+                slots.append(Slot(name))
         return slots
 
     def branch(self, node: ast.If) -> None:
@@ -388,15 +383,15 @@ class Parser:
         slots = self.carried_slots(node.body + node.orelse)
         blocks, envs, outer = [], [], self.block
         for body in (node.body, node.orelse):
-            self.block, self.frame.env = Block(), _copy(before)
+            self.block, self.frame.env = Block(), copied(before)
             self.statements_or_pass(body)
             blocks.append(self.block)
             envs.append(self.env)
-        both = [n for n in _assigned(node.body) if n in _assigned(node.orelse) and n not in before]
-        slots += [_Slot(n) for n in both if all(n in env for env in envs)]  # not names of loops
+        both = [n for n in assigned(node.body) if n in assigned(node.orelse) and n not in before]
+        slots += [Slot(n) for n in both if all(n in env for env in envs)]  # not names of loops
         for self.block, env in zip(blocks, envs, strict=True):
             self.emit_op("yield", [self.value(s.get(env), node) for s in slots])
-        self.block, self.frame.env = outer, _copy(before)
+        self.block, self.frame.env = outer, copied(before)
         op = Op("if", [cond], {}, [Value(name=s.name) for s in slots], blocks, self.loc(node))
         self.block.ops.append(op)
         for slot, v in zip(slots, op.results, strict=True):
@@ -612,54 +607,6 @@ class Parser:
         raise self.fail(node, f"{ast.unparse(node.func)} cannot be called in a kernel", hint)
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """A variable, or one element of a register array."""
-
-    name: str
-    index: int | None = None
-
-    def get(self, env: dict[str, Any]) -> Any:
-        return env[self.name] if self.index is None else env[self.name][self.index]
-
-    def set(self, env: dict[str, Any], x: Any) -> None:
-        if self.index is None:
-            env[self.name] = x
-        else:
-            env[self.name][self.index] = x
-
-
-@functools.cache
-def _source(fn: Any) -> tuple[list[str], int, ast.FunctionDef]:
-    """(lines, number of the first, tree) of a function, read once for all its instances."""
-    lines, first = inspect.getsourcelines(fn)
-    text = textwrap.dedent("".join(lines))
-    return text.splitlines(), first, ast.parse(text).body[0]  # type: ignore[return-value]
-
-
-class _Frame:
-    """One function being read: its tree, its variables, and where its lines are."""
-
-    def __init__(self, fn: Any, env: dict[str, Any]):
-        self.fn, self.env = fn, env
-        self.lines, self.first, self.tree = _source(fn)
-        self.file = fn.__code__.co_filename.rsplit("/", 1)[-1]
-
-    def loc(self, node: ast.AST) -> Loc:
-        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
-        text = self.lines[line - 1]
-        if getattr(node, "end_lineno", line) == line:
-            end = getattr(node, "end_col_offset", len(text))
-        else:  # the rest of its first line, without a comment
-            end = len(text.partition("  #")[0].rstrip())
-        return Loc(self.file, self.first + line - 1, column, end, text)
-
-
-def _copy(env: dict[str, Any]) -> dict[str, Any]:
-    """Register arrays are values: a branch must not change the other branch's array."""
-    return {k: Array(v) if isinstance(v, Array) else v for k, v in env.items()}
-
-
 def _as_load(target: ast.expr) -> ast.expr:
     node = copy.copy(target)
     node.ctx = ast.Load()  # type: ignore[attr-defined]
@@ -680,18 +627,3 @@ def _python(op: ast.AST, a: Any, b: Any) -> Any:
     if isinstance(op, (ast.In, ast.NotIn)):
         return (a in b) == isinstance(op, ast.In)
     return PYTHON[type(op)](a, b)
-
-
-def _assigned(body: list[ast.stmt]) -> list[str]:
-    names: list[str] = []
-    for stmt in body:
-        for node in ast.walk(stmt):
-            name = None
-            match node:
-                case ast.Name(id=n, ctx=ast.Store()):
-                    name = n
-                case ast.Subscript(value=ast.Name(id=n), ctx=ast.Store()):
-                    name = n
-            if name and name not in names:
-                names.append(name)
-    return names
