@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/program.h"
 #include "core/replay.h"
+#include "step_fields.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -56,9 +57,10 @@ struct BoundPlan {
 };
 
 std::pair<uint64_t, uint64_t> cost(const BoundPlan& p, const std::optional<Words>& words) {
-  if (words && words->size() != 64) {
+  const size_t need = p.plan->blocks * step::kHeaderWords;
+  if (words && words->size() != need) {
     throw Error(Code::kShape, "plan",
-                concat("wrong number of header words: got ", words->size(), ", need 64"));
+                concat("wrong number of header words: got ", words->size(), ", need ", need));
   }
   const Cost total = plan_cost(*p.plan, words.value_or(Words()), p.device->info().warp);
   return {total.bytes, total.flops};
@@ -98,7 +100,8 @@ nb::bytes read(Replay& replay, uint32_t id) {
 
 void bind_recorder(nb::module_& m) {
   nb::class_<Program>(m, "Program", "Records kernel dispatches over tensors, which are ids.")
-      .def(nb::init<std::shared_ptr<Device>, uint32_t>(), "device"_a, "max_rows"_a = 1)
+      .def(nb::init<std::shared_ptr<Device>, uint32_t, uint32_t>(), "device"_a, "max_rows"_a = 1,
+           "blocks"_a = 1)
       .def(
           "activation",
           [](Program& p, size_t n, const std::string& t) {
@@ -112,7 +115,7 @@ void bind_recorder(nb::module_& m) {
           },
           "buffer"_a, "offset"_a, "nbytes"_a, "dtype"_a,
           "Weights, caches and other state that outlives the step.")
-      .def("step_tokens", &Program::step_tokens, "The step's token ids: i32 [max_rows].")
+      .def("step_tokens", &Program::step_tokens, "The step block's token ids: i32 [max_rows].")
       .def(
           "view",
           [](Program& p, Program::Id id, size_t offset, size_t nbytes, const std::string& t) {
@@ -121,6 +124,8 @@ void bind_recorder(nb::module_& m) {
           "tensor"_a, "offset"_a, "nbytes"_a, "dtype"_a, "A byte range of another tensor.")
       .def("keep", &Program::keep, "tensor"_a, "Make an activation readable after the step.")
       .def("layer", &Program::layer, "index"_a, "Later dispatches belong to this layer.")
+      .def("block", &Program::block, "index"_a,
+           "Later dispatches and limits are about this step block.")
       .def("limit", &Program::limit, "word"_a, "maximum"_a,
            "Refuse steps whose header word exceeds the maximum.")
       .def("limit_tokens", &Program::limit_tokens, "count"_a,
@@ -143,6 +148,7 @@ void bind_recorder(nb::module_& m) {
       .def_prop_ro("dispatches", [](const BoundPlan& p) { return p.plan->dispatches.size(); })
       .def_prop_ro("phases", [](const BoundPlan& p) { return p.plan->phases; })
       .def_prop_ro("layers", [](const BoundPlan& p) { return p.plan->layers; })
+      .def_prop_ro("blocks", [](const BoundPlan& p) { return p.plan->blocks; })
       .def_prop_ro("max_rows", [](const BoundPlan& p) { return p.plan->max_rows; })
       .def_prop_ro("pool_nbytes", [](const BoundPlan& p) { return p.plan->pool_bytes; })
       .def("cost", &cost, "words"_a = nb::none(),

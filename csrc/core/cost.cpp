@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/expr.h"
+#include "step_fields.h"
 
 namespace butter {
 
@@ -24,7 +25,8 @@ Cost plan_cost(const Plan& plan, std::span<const uint32_t> words, uint32_t warp)
   std::vector<uint32_t> dims;
   for (const Dispatch& d : plan.dispatches) {
     dims.resize(d.dims().size());
-    step_dims(d, words, dims);
+    const size_t at = d.block * step::kHeaderWords;
+    step_dims(d, words.empty() ? words : words.subspan(at, step::kHeaderWords), dims);
     const Cost one = kernel_cost(*d.kernel, dims, warp);
     total.bytes += one.bytes;
     total.flops += one.flops;

@@ -8,15 +8,37 @@
 
 namespace butter {
 
+void check_splits(const SplitRule& rule) {
+  if (rule.max_splits == 0 || rule.split_len == 0) {
+    throw Error(Code::kConfig, "decode",
+                concat("the split rule is out of range: got max_splits ", rule.max_splits,
+                       " and split_len ", rule.split_len, ", need at least 1"));
+  }
+}
+
+void fill_decode_words(std::span<uint32_t> words, const SplitRule& rule, uint32_t position,
+                       uint32_t draw) {
+  const uint32_t kv_len = position + 1;
+  words[step::kPos] = position;
+  words[step::kRows] = 1;
+  words[step::kKvLen] = kv_len;
+  words[step::kSplits] = std::min(rule.max_splits, (kv_len - 1) / rule.split_len + 1);
+  words[step::kDraw] = draw;
+  words[step::kSample] = 1;
+}
+
+void check_token(int32_t token, uint32_t position) {
+  if (token >= 0) return;
+  throw Error(Code::kDevice, "decode",
+              concat("no token could be drawn: got ", token, " at position ", position,
+                     ", because every logit is NaN or -inf. Check the weights and biases."));
+}
+
 DecodeLoop::DecodeLoop(std::shared_ptr<Replay> replay, DecodeConfig config)
     : replay_(std::move(replay)),
       config_(std::move(config)),
       stop_(config_.stop_tokens.begin(), config_.stop_tokens.end()) {
-  if (config_.splits.max_splits == 0 || config_.splits.split_len == 0) {
-    throw Error(Code::kConfig, "decode",
-                concat("the split rule is out of range: got max_splits ", config_.splits.max_splits,
-                       " and split_len ", config_.splits.split_len, ", need at least 1"));
-  }
+  check_splits(config_.splits);
 }
 
 DecodeLoop::~DecodeLoop() { end(StopReason::kCancelled); }
@@ -53,17 +75,9 @@ bool DecodeLoop::can_submit() const {
 }
 
 void DecodeLoop::submit() {
-  std::vector<uint32_t>& words = start_.words;
-  const uint32_t position = start_.position + submitted_;
-  const uint32_t kv_len = position + 1;
-  const uint32_t parts = (kv_len - 1) / config_.splits.split_len + 1;
-  words[step::kPos] = position;
-  words[step::kRows] = 1;
-  words[step::kKvLen] = kv_len;
-  words[step::kSplits] = std::min(config_.splits.max_splits, parts);
-  words[step::kDraw] = start_.draw + submitted_;
-  words[step::kSample] = 1;
-  tickets_[submitted_ % 2] = replay_->submit(words, {});
+  fill_decode_words(start_.words, config_.splits, start_.position + submitted_,
+                    start_.draw + submitted_);
+  tickets_[submitted_ % 2] = replay_->submit(start_.words, {});
   ++submitted_;
 }
 
@@ -82,11 +96,7 @@ std::optional<int32_t> DecodeLoop::next() {
   if (!running_) return std::nullopt;
   try {
     const int32_t token = take();
-    if (token < 0) {
-      throw Error(Code::kDevice, "decode",
-                  concat("no token could be drawn: got ", token, " at position ", position() - 1,
-                         ", because every logit is NaN or -inf. Check the weights and biases."));
-    }
+    check_token(token, position() - 1);
     if (stop_.contains(token)) {
       stop_token_ = token;
       end(StopReason::kStopToken);

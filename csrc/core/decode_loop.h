@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -21,6 +22,16 @@ struct SplitRule {
   uint32_t max_splits = 1;
   uint32_t split_len = 1;
 };
+
+/// Throws ConfigError unless both are at least 1.
+void check_splits(const SplitRule& rule);
+
+/// Fills in what a decode step of one token at this position has in its header.
+void fill_decode_words(std::span<uint32_t> words, const SplitRule& rule, uint32_t position,
+                       uint32_t draw);
+
+/// Throws DeviceError if the device could draw no token at this position.
+void check_token(int32_t token, uint32_t position);
 
 struct DecodeConfig {
   std::vector<int32_t> stop_tokens;

@@ -31,7 +31,7 @@ std::shared_ptr<Completion> EagerEncoder::submit(uint32_t slot) {
     for (const Dispatch& d : plan_.dispatches) {
       if (d.phase != phase) commands.barrier();
       phase = d.phase;
-      encode(commands, d, memory_.steps[slot]);
+      encode(commands, d, memory_.step(slot, d.block));
     }
     return commands.submit();
   } catch (...) {
@@ -44,7 +44,7 @@ std::vector<uint64_t> EagerEncoder::profile(uint32_t slot) {
   std::vector<uint64_t> times;
   const std::unique_ptr<Commands> commands = device_.begin();
   for (const Dispatch& d : plan_.dispatches) {
-    encode(*commands, d, memory_.steps[slot]);
+    encode(*commands, d, memory_.step(slot, d.block));
     const std::shared_ptr<Completion> work = commands->submit();
     work->wait();
     times.push_back(work->device_ns());

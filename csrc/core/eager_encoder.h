@@ -34,7 +34,7 @@ class EagerEncoder : public Encoder {
   std::vector<uint32_t> scalars_;
 };
 
-/// Where a binding lies, given the pool and the step block.
+/// Where a binding lies, given the pool and the dispatch's step block.
 Slice resolve(const Plan& plan, const PlanMemory& memory, const Slice& step,
               const Binding& binding);
 

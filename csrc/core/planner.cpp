@@ -11,14 +11,14 @@ constexpr size_t kAlign = 64;  // a cache line, and the widest vector
 struct Access {
   Binding::Kind kind;
   const void* memory;  // of a buffer
-  uint32_t activation;
+  uint32_t index;      // of an activation, or of a step block
   size_t begin, end;
   bool writes;
 };
 
 bool conflict(const Access& a, const Access& b) {
-  return (a.writes || b.writes) && a.kind == b.kind && a.memory == b.memory &&
-         a.activation == b.activation && a.begin < b.end && b.begin < a.end;
+  return (a.writes || b.writes) && a.kind == b.kind && a.memory == b.memory && a.index == b.index &&
+         a.begin < b.end && b.begin < a.end;
 }
 
 std::vector<Access> accesses(const Plan& plan, const Dispatch& d) {
@@ -28,13 +28,15 @@ std::vector<Access> accesses(const Plan& plan, const Dispatch& d) {
     const bool is_pool = b.kind == Binding::Kind::kPool;
     const bool is_buffer = b.kind == Binding::Kind::kBuffer;
     list.push_back({b.kind, is_buffer ? plan.buffers[b.buffer].get() : nullptr,
-                    is_pool ? b.buffer : 0, b.offset, b.offset + b.bytes,
-                    d.kernel->params[i].kind != ParamKind::kIn});
+                    is_pool     ? b.buffer
+                    : is_buffer ? 0
+                                : d.block,
+                    b.offset, b.offset + b.bytes, d.kernel->params[i].kind != ParamKind::kIn});
   }
-  // Only kernels that write the step block order those that read it.
+  // Only kernels that write a step block order those that read it.
   if (d.kernel->uses_step) {
     list.push_back(
-        {Binding::Kind::kTokens, nullptr, 0, SIZE_MAX - 1, SIZE_MAX, d.kernel->writes_step});
+        {Binding::Kind::kTokens, nullptr, d.block, SIZE_MAX - 1, SIZE_MAX, d.kernel->writes_step});
   }
   return list;
 }
@@ -80,13 +82,15 @@ size_t first_fit(const std::vector<Placed>& placed, const Lifetime& life, size_t
 }  // namespace
 
 std::vector<StepLimit> merge_limits(const std::vector<StepLimit>& limits) {
-  std::map<uint32_t, uint32_t> smallest;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> smallest;
   for (const StepLimit& l : limits) {
-    const auto [it, is_new] = smallest.try_emplace(l.word, l.maximum);
+    const auto [it, is_new] = smallest.try_emplace({l.block, l.word}, l.maximum);
     if (!is_new) it->second = std::min(it->second, l.maximum);
   }
   std::vector<StepLimit> merged;
-  for (const auto& [word, maximum] : smallest) merged.push_back({word, maximum});
+  for (const auto& [where, maximum] : smallest) {
+    merged.push_back({where.first, where.second, maximum});
+  }
   return merged;
 }
 

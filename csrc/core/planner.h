@@ -8,7 +8,7 @@
 
 namespace butter {
 
-/// The smallest maximum of each step word.
+/// The smallest maximum of each word of each step block.
 std::vector<StepLimit> merge_limits(const std::vector<StepLimit>& limits);
 
 /// A dispatch that conflicts with one of the current phase starts the next phase.

@@ -9,11 +9,21 @@
 
 namespace butter {
 
-Program::Program(std::shared_ptr<Device> device, uint32_t max_rows)
-    : device_(std::move(device)), max_rows_(max_rows) {
+namespace {
+
+constexpr uint32_t kMaxBlocks = 1024;
+
+}  // namespace
+
+Program::Program(std::shared_ptr<Device> device, uint32_t max_rows, uint32_t blocks)
+    : device_(std::move(device)), max_rows_(max_rows), blocks_(blocks) {
   if (max_rows == 0 || max_rows > (1u << 20)) {
     throw Error(Code::kConfig, "program",
                 concat("max_rows is out of range: got ", max_rows, ", need 1..", 1u << 20));
+  }
+  if (blocks == 0 || blocks > kMaxBlocks) {
+    throw Error(Code::kConfig, "program",
+                concat("blocks is out of range: got ", blocks, ", need 1..", kMaxBlocks));
   }
 }
 
@@ -74,12 +84,20 @@ void Program::keep(Id id) {
 
 void Program::layer(uint32_t index) { layer_ = index; }
 
+void Program::block(uint32_t index) {
+  if (index >= blocks_) {
+    throw Error(Code::kConfig, "program",
+                concat("unknown step block: got ", index, ", need below ", blocks_));
+  }
+  block_ = index;
+}
+
 void Program::limit(uint32_t word, uint32_t maximum) {
   if (word >= step::kHeaderWords) {
     throw Error(Code::kConfig, "program",
                 concat("unknown step word: got ", word, ", need below ", step::kHeaderWords));
   }
-  limits_.push_back({word, maximum});
+  limits_.push_back({block_, word, maximum});
 }
 
 void Program::limit_tokens(uint32_t count) { token_limit_ = count; }
@@ -106,7 +124,7 @@ void Program::check_written(const KernelInfo& info, std::span<const Id> tensors)
 void Program::dispatch(const KernelInfo& info, std::span<const Id> tensors,
                        std::span<const uint32_t> consts, std::span<const uint32_t> dims,
                        std::span<const DynamicDim> dynamic) {
-  Dispatch d{&info, {}, {}, {dynamic.begin(), dynamic.end()}, {}, layer_, 0};
+  Dispatch d{&info, {}, {}, {dynamic.begin(), dynamic.end()}, {}, layer_, block_, 0};
   std::vector<BoundTensor> bound;
   for (const Id id : tensors) {
     const Tensor& t = tensor(id);
@@ -127,7 +145,7 @@ void Program::dispatch(const KernelInfo& info, std::span<const Id> tensors,
           concat("dynamic dim is unknown: got dim ", dim.dim, " from step word ", dim.word,
                  ", need a dim below ", dims.size(), " and a word below ", step::kHeaderWords));
     }
-    limits_.push_back({dim.word, dims[dim.dim]});
+    limits_.push_back({block_, dim.word, dims[dim.dim]});
   }
   d.grid = check_dispatch(info, bound, consts.size(), dims, device_->info().warp);
   device_->pipeline(info, consts);  // a kernel this device lacks is refused here
@@ -142,6 +160,7 @@ Plan Program::finish() {
   plan.dispatches = std::exchange(dispatches_, {});
   plan.buffers = std::exchange(buffers_, {});
   plan.limits = merge_limits(std::exchange(limits_, {}));
+  plan.blocks = blocks_;
   plan.max_rows = max_rows_;
   plan.token_limit = token_limit_;
   for (const Id id : std::exchange(kept_, {})) {

@@ -30,13 +30,14 @@ class Program {
  public:
   using Id = uint32_t;
 
-  Program(std::shared_ptr<Device> device, uint32_t max_rows);
+  /// A program over several sequences has a step block of max_rows rows for each.
+  Program(std::shared_ptr<Device> device, uint32_t max_rows, uint32_t blocks = 1);
 
   /// A tensor that lives from its first write to its last use in a step.
   Id activation(size_t bytes, DType dtype);
   /// Weights, caches, and other state that outlives the step. Keeps the memory alive.
   Id buffer(const Slice& slice, DType dtype);
-  /// The token ids of the step: i32 [max_rows].
+  /// The token ids of the dispatch's step block: i32 [max_rows].
   Id step_tokens();
   /// A range of another tensor, offset in bytes from its start.
   Id view(Id id, size_t offset, size_t bytes, DType dtype);
@@ -44,6 +45,8 @@ class Program {
   void keep(Id id);
   /// Dispatches recorded from here on belong to this layer.
   void layer(uint32_t index);
+  /// Dispatches and limits recorded from here on are about this step block.
+  void block(uint32_t index);
   /// A step whose word exceeds the maximum is refused when submitted.
   void limit(uint32_t word, uint32_t maximum);
   /// Token ids of a step must be below count.
@@ -65,7 +68,9 @@ class Program {
 
   std::shared_ptr<Device> device_;
   uint32_t max_rows_;
+  uint32_t blocks_;
   uint32_t layer_ = 0;
+  uint32_t block_ = 0;
   uint32_t token_limit_ = 0;
   std::vector<Tensor> tensors_;
   std::vector<size_t> activations_;  // bytes of each

@@ -33,8 +33,9 @@ Replay::Replay(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan,
       plan_(std::move(plan)),
       mode_(mode),
       reads_tokens_(binds_tokens(*plan_)),
-      ring_(*device_, plan_->max_rows) {
-  memory_.steps = ring_.slots();
+      ring_(*device_, plan_->blocks, plan_->max_rows) {
+  memory_.steps = ring_.all();
+  memory_.blocks = plan_->blocks;
   memory_.pool = device_->allocate(std::max<size_t>(plan_->pool_bytes, 1));
   encoder_ = mode == DispatchMode::kEager
                  ? std::make_unique<EagerEncoder>(*device_, *plan_, memory_)
@@ -52,25 +53,30 @@ Replay::~Replay() {
 }
 
 void Replay::check(std::span<const uint32_t> words, std::span<const int32_t> tokens) const {
-  if (words.size() != step::kHeaderWords) {
-    throw Error(
-        Code::kShape, "step",
-        concat("wrong number of header words: got ", words.size(), ", need ", step::kHeaderWords));
-  }
-  const uint32_t rows = words[step::kRows];
-  if (rows > plan_->max_rows) {
+  const size_t need = plan_->blocks * step::kHeaderWords;
+  if (words.size() != need) {
     throw Error(Code::kShape, "step",
-                concat("too many rows: got ", rows, ", need at most ", plan_->max_rows));
+                concat("wrong number of header words: got ", words.size(), ", need ", need));
+  }
+  size_t rows = 0;
+  for (size_t at = 0; at < need; at += step::kHeaderWords) {
+    const uint32_t own = words[at + step::kRows];
+    if (own > plan_->max_rows) {
+      throw Error(Code::kShape, "step",
+                  concat("too many rows: got ", own, ", need at most ", plan_->max_rows));
+    }
+    rows += own;
   }
   if (tokens.size() != rows && (reads_tokens_ || !tokens.empty())) {
     throw Error(Code::kShape, "step",
                 concat("wrong number of tokens: got ", tokens.size(), ", need ", rows, " (rows)"));
   }
   for (const StepLimit& limit : plan_->limits) {
-    if (words[limit.word] > limit.maximum) {
+    const uint32_t value = words[limit.block * step::kHeaderWords + limit.word];
+    if (value > limit.maximum) {
       throw Error(Code::kShape, "step",
-                  concat("step word ", limit.word, " is beyond what was recorded: got ",
-                         words[limit.word], ", need at most ", limit.maximum));
+                  concat("step word ", limit.word, " is beyond what was recorded: got ", value,
+                         ", need at most ", limit.maximum));
     }
   }
   if (plan_->token_limit == 0) return;
@@ -107,6 +113,12 @@ Replay::Ticket Replay::submit(std::span<const uint32_t> words, std::span<const i
 }
 
 int32_t Replay::wait(Ticket ticket) {
+  int32_t token;
+  wait_all(ticket, {&token, 1});
+  return token;
+}
+
+void Replay::wait_all(Ticket ticket, std::span<int32_t> out_tokens) {
   std::shared_ptr<Completion> work;
   {
     const std::lock_guard lock(mutex_);
@@ -134,7 +146,9 @@ int32_t Replay::wait(Ticket ticket) {
   }
   if (error) std::rethrow_exception(error);
   if (!is_ours) throw Error(Code::kConfig, "step", "another thread has reused this step's slot.");
-  return ring_.out_token(uint32_t(ticket % kRing));
+  for (uint32_t block = 0; block < out_tokens.size(); ++block) {
+    out_tokens[block] = ring_.out_token(uint32_t(ticket % kRing), block);
+  }
 }
 
 std::vector<uint64_t> Replay::profile(std::span<const uint32_t> words,

@@ -30,13 +30,16 @@ class Replay {
   /// Waits for the steps in flight.
   ~Replay();
 
-  /// Copies header words and token ids, encodes and submits. Blocks while all three slots are in
-  /// flight. Throws ShapeError for a step beyond the recorded limits, and the error of a step
-  /// that failed without being waited for.
+  /// Copies header words and token ids, each those of all step blocks in order, encodes and
+  /// submits. Blocks while all three slots are in flight. Throws ShapeError for a step beyond the
+  /// recorded limits, and the error of a step that failed without being waited for.
   Ticket submit(std::span<const uint32_t> words, std::span<const int32_t> tokens);
 
-  /// Blocks until that step has ended; throws its error, else returns its out_token.
+  /// Blocks until that step has ended; throws its error, else returns the out_token of its first
+  /// step block.
   int32_t wait(Ticket ticket);
+  /// As wait(), with the out_token of every step block.
+  void wait_all(Ticket ticket, std::span<int32_t> out_tokens);
 
   /// Runs one step dispatch by dispatch, alone on the device; its time in ns by dispatch.
   std::vector<uint64_t> profile(std::span<const uint32_t> words, std::span<const int32_t> tokens);

@@ -1,6 +1,7 @@
 #include "cpu/table_encoder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/cost.h"
 #include "core/eager_encoder.h"
@@ -24,8 +25,9 @@ TableEncoder::TableEncoder(Device& device, Pool& pool, const Plan& plan, const P
     buffers += d.bindings.size() + d.kernel->uses_step;
     scalars += d.scalars.size();
     for (const DynamicDim& dim : d.dynamic) {
-      if (std::ranges::find(dynamic_words_, dim.word) == dynamic_words_.end()) {
-        dynamic_words_.push_back(dim.word);
+      const Value value{d.block, dim.word};
+      if (std::ranges::find(dynamic_words_, value) == dynamic_words_.end()) {
+        dynamic_words_.push_back(value);
       }
     }
     if (mode == DispatchMode::kIcb && d.dynamic.empty()) continue;
@@ -37,14 +39,15 @@ TableEncoder::TableEncoder(Device& device, Pool& pool, const Plan& plan, const P
     stream.work = std::make_shared<Submission>();
     stream.buffers.resize(buffers);
     stream.scalars.reserve(scalars);
-    resolve_buffers(stream, memory.steps[slot]);
+    resolve_buffers(stream, slot);
     lay_out(stream);
   }
 }
 
-void TableEncoder::resolve_buffers(Stream& stream, const Slice& step) {
+void TableEncoder::resolve_buffers(Stream& stream, uint32_t slot) {
   size_t at = 0;
   for (const Dispatch& d : plan_.dispatches) {
+    const Slice& step = memory_.step(slot, d.block);
     for (const Binding& b : d.bindings) {
       stream.buffers[at++] = address(resolve(plan_, memory_, step, b));
     }
@@ -99,25 +102,29 @@ void TableEncoder::write_call(Stream& stream, size_t call, const Slice& step) {
   task.chunks = chunk_count(*d.kernel, dims, task.groups, info.warp, info.threads);
 }
 
-bool TableEncoder::update_values(Stream& stream, const Slice& step) {
-  const auto* words = static_cast<const uint32_t*>(address(step));
-  bool changed = stream.values.size() != dynamic_words_.size();
+bool TableEncoder::update_values(Stream& stream, uint32_t slot) {
+  const bool first = stream.values.size() != dynamic_words_.size();
   stream.values.resize(dynamic_words_.size());
+  changed_.assign(plan_.blocks, first);
+  bool any = first;
   for (size_t i = 0; i < dynamic_words_.size(); ++i) {
-    changed |= stream.values[i] != words[dynamic_words_[i]];
-    stream.values[i] = words[dynamic_words_[i]];
+    const auto [block, word] = dynamic_words_[i];
+    const auto* words = static_cast<const uint32_t*>(address(memory_.step(slot, block)));
+    if (std::exchange(stream.values[i], words[word]) != words[word]) changed_[block] = any = true;
   }
-  return changed;
+  return any;
 }
 
 std::shared_ptr<Completion> TableEncoder::submit(uint32_t slot) {
   Stream& stream = streams_[slot];
-  const Slice& step = memory_.steps[slot];
-  if (!update_values(stream, step) && mode_ == DispatchMode::kIcb) {
+  if (!update_values(stream, slot) && mode_ == DispatchMode::kIcb) {
     pool_.submit(stream.work);
     return stream.work;
   }
   for (const uint32_t call : rewritten_) {
+    const uint32_t block = plan_.dispatches[call].block;
+    if (mode_ == DispatchMode::kIcb && !changed_[block]) continue;
+    const Slice& step = memory_.step(slot, block);
     // An indirect stream of this slot already points at this slot's step block.
     if (mode_ == DispatchMode::kArgumentBuffers) write_step_pointers(stream, call, step);
     write_call(stream, call, step);

@@ -29,13 +29,18 @@ class TableEncoder : public Encoder {
     std::shared_ptr<Submission> work;
     std::vector<void*> buffers;
     std::vector<uint32_t> scalars;
-    std::vector<uint32_t> values;  // of the dynamic words, as the calls were last written
+    std::vector<uint32_t> values;  // of dynamic_words_, as the calls were last written
   };
 
-  void resolve_buffers(Stream& stream, const Slice& step);
+  struct Value {
+    uint32_t block, word;
+    bool operator==(const Value&) const = default;
+  };
+
+  void resolve_buffers(Stream& stream, uint32_t slot);
   void lay_out(Stream& stream);
   void write_step_pointers(Stream& stream, size_t call, const Slice& step);
-  bool update_values(Stream& stream, const Slice& step);
+  bool update_values(Stream& stream, uint32_t slot);
   void write_call(Stream& stream, size_t call, const Slice& step);
 
   Device& device_;
@@ -47,7 +52,8 @@ class TableEncoder : public Encoder {
   std::vector<size_t> first_buffer_, first_scalar_;  // of each call
   std::vector<uint32_t> rewritten_;                  // calls that change per step
   std::vector<uint32_t> recounted_;                  // phases that hold one of them
-  std::vector<uint32_t> dynamic_words_;
+  std::vector<Value> dynamic_words_;
+  std::vector<bool> changed_;  // blocks whose values did, in the step that is being submitted
   std::array<Stream, kRing> streams_;
 };
 

@@ -36,6 +36,7 @@ struct Dispatch {
   std::vector<DynamicDim> dynamic;
   Grid grid;  // at the recorded dims
   uint32_t layer;
+  uint32_t block;  // whose step block it reads and writes
   uint32_t phase;  // dispatches of one phase may overlap
 
   std::span<const uint32_t> consts() const {
@@ -46,6 +47,7 @@ struct Dispatch {
 
 /// A step word that must not exceed what the program was recorded for.
 struct StepLimit {
+  uint32_t block;
   uint32_t word;
   uint32_t maximum;
 };
@@ -63,7 +65,8 @@ struct Plan {
   size_t pool_bytes = 0;
   uint32_t phases = 0;
   uint32_t layers = 1;
-  uint32_t max_rows = 1;
+  uint32_t blocks = 1;       // step blocks of each step: one per sequence
+  uint32_t max_rows = 1;     // of each block
   uint32_t token_limit = 0;  // token ids must be below it; 0: not checked
 };
 
@@ -71,13 +74,16 @@ struct Plan {
 struct PlanMemory {
   Buffer pool;
   std::vector<Slice> steps;  // the ring of step blocks: header words, then token ids
+  uint32_t blocks = 1;       // of each slot
+
+  const Slice& step(uint32_t slot, uint32_t block) const { return steps[slot * blocks + block]; }
 };
 
 /// Submits a plan, one step at a time, in one dispatch mode.
 class Encoder {
  public:
   virtual ~Encoder() = default;
-  /// Encodes and submits the step whose block was written to memory.steps[slot].
+  /// Encodes and submits the step whose blocks were written to memory.step(slot, …).
   /// The work that used this slot before must have ended.
   virtual std::shared_ptr<Completion> submit(uint32_t slot) = 0;
 };

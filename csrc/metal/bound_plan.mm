@@ -59,7 +59,7 @@ void BoundPlan::write_groups(const Call& call, uint32_t slot) {
 
 std::vector<Place> BoundPlan::arguments(const Call& call, uint32_t slot) const {
   const Dispatch& d = *call.dispatch;
-  const Slice& step = memory_.steps[slot];
+  const Slice& step = memory_.step(slot, d.block);
   std::vector<Place> places;
   for (const Binding& b : d.bindings) places.push_back(place(resolve(plan_, memory_, step, b)));
   if (d.kernel->uses_step) places.push_back(place(step));
@@ -70,9 +70,9 @@ std::vector<Place> BoundPlan::arguments(const Call& call, uint32_t slot) const {
 }
 
 void BoundPlan::read_step(uint32_t slot) {
-  const Slice& step = memory_.steps[slot];
-  const auto* words = reinterpret_cast<const uint32_t*>(step.buffer->host() + step.offset);
   for (Call* call : dynamic_) {
+    const Slice& step = memory_.step(slot, call->dispatch->block);
+    const auto* words = reinterpret_cast<const uint32_t*>(step.buffer->host() + step.offset);
     const std::span<uint32_t> now = dims(*call, slot);
     step_dims(*call->dispatch, {words, step::kHeaderWords}, now);
     call->grid = evaluate_grid(*call->dispatch->kernel, now, kWarp);
