@@ -183,8 +183,9 @@ class Engine:
     def chunk(self) -> int:
         return min(CHUNK, self.capacity)
 
-    def recorder(self, rows: int) -> Recorder:
-        p = Recorder(self.device, rows, dtype=self.dtype, exact=self.options.is_exact)
+    def recorder(self, rows: int, *, is_batch: bool = False) -> Recorder:
+        exact = self.options.is_exact
+        p = Recorder(self.device, rows, is_batch=is_batch, dtype=self.dtype, exact=exact)
         p.program.limit_tokens(self.text.vocab_size)
         return p
 
@@ -192,11 +193,20 @@ class Engine:
         """One token in, one token out, sampled on the device."""
         p = self.recorder(1)
         logits = self.model.logits(p, self.model.record(p, state.next, state.caches))
-        work = p.sample_penalize(logits, state.counts, state.bias)
-        p.sample_top_k(work)
-        p.sample_top_p(work)
-        p.sample_min_p(work)
-        p.sample_draw(work, state.next, state.counts)
+        record_sampling(p, logits, [state])
+        return p.finish()
+
+    def record_batch(self, tokens: Array, states: Sequence[State]):
+        """One token in and one out for each of several sequences.
+
+        Args:
+            tokens: i32 [rows], of which each state's `next` is one.
+            states: One per row.
+        """
+        p = self.recorder(len(states), is_batch=True)
+        caches = list(zip(*(state.caches for state in states), strict=True))
+        logits = self.model.logits(p, self.model.record(p, tokens, caches))
+        record_sampling(p, logits, states)
         return p.finish()
 
     def record_prefill(self, state: State):
@@ -213,3 +223,13 @@ class Engine:
         logits = self.model.logits(p, self.model.record(p, p.tokens(), state.caches))
         p.program.keep(logits.id)
         return p.finish(), logits.id, rows
+
+
+def record_sampling(p: Recorder, logits, states: Sequence[State]) -> None:
+    """logits [rows, V] to the next token of each row, by the row's step block and state."""
+    works = [p.sample_penalize(logits.row(r), s.counts, s.bias) for r, s in p.by_row(states)]
+    for narrow in (p.sample_top_k, p.sample_top_p, p.sample_min_p):
+        for _, work in p.by_row(works):
+            narrow(work)
+    for row, state in p.by_row(states):
+        p.sample_draw(works[row], state.next, state.counts)

@@ -3,20 +3,21 @@
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 
 import numpy as np
 
 from . import loading
+from .batch import MAX_ROWS, USUAL_ROWS, Batch, split_options
 from .engine import check_flag
-from .errors import ConfigError
+from .errors import ButterError, ConfigError
 from .generation import SamplingParams
 from .lifecycle import Event, Lifecycle, State
 from .loading import Loaded
 from .prompt import Message, Prompt
 from .registry import TextConfig
-from .result import Result
+from .result import Result, Results
 from .sequence import Lease
 from .sequence import Sequence as Cached
 from .session import Session
@@ -37,6 +38,7 @@ class Model:
         self._lease = Lease()
         self._guard = threading.Lock()
         self._sequence: Cached | None = None
+        self._batch: Batch | None = None
         # Weak: a session that is dropped without close() takes its caches with it.
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
@@ -168,14 +170,44 @@ class Model:
         requests of other threads wait and those of its own thread raise ConfigError.
         """
         loaded = self._need()
-        is_chat = loaded.prompter.is_chat(prompt, chat)
-        tokens = loaded.prompter.tokens(prompt, is_chat)
-        self._check_room(len(tokens))
-        request = Request(tokens, self.params(**sampling), continues=not is_chat)
+        request = self._request(prompt, chat, sampling)
         generation = Generation(
             self._cold_sequence, self._lease, loaded.prompter.tokenizer, self._load_s
         )
         return generation.stream(request)
+
+    def generate_batch(
+        self,
+        prompts: Sequence[Prompt],
+        *,
+        rows: int | None = None,
+        chat: bool | None | Sequence[bool | None] = None,
+        **sampling,
+    ) -> Results:
+        """Generate for several prompts at once; each step reads the weights once for all of them.
+
+        Args:
+            prompts: Any number of what `generate` takes.
+            rows: Prompts that are worked on together, from 1 to 32; None takes all, but at most
+                16. The others follow as these end.
+            chat: As for `generate`, or a list with one for each prompt.
+            **sampling: As for `generate`, or a list with one for each prompt; of `stop` and
+                `stop_ids` a list of lists.
+
+        Returns:
+            The results in the order of the prompts; their `stats` are those of the whole.
+        """
+        loaded = self._need()
+        requests = self._requests(prompts, {"chat": chat, **sampling})
+        if rows is not None and (type(rows) is not int or not 1 <= rows <= MAX_ROWS):
+            raise ConfigError(f"[batch] rows: got {rows!r:.80}, need 1 to {MAX_ROWS} or None")
+        together = min(rows or USUAL_ROWS, len(requests))
+        self._check_memory(requests, together)
+        with self._lease:
+            self._need()
+            if self._batch is None:
+                self._batch = Batch(loaded.engine)
+            return self._batch.generate(requests, together, loaded.prompter.tokenizer, self._load_s)
 
     def logits(self, tokens: Sequence[int]) -> np.ndarray:
         """The logits [T, V] in f32 of every position of a list of token ids."""
@@ -213,7 +245,9 @@ class Model:
             session.close()
         if self._sequence:
             self._sequence.close()
-        self._sequence = None
+        if self._batch:
+            self._batch.close()
+        self._sequence = self._batch = None
         self._loaded = None  # type: ignore[assignment]
 
     def __enter__(self) -> "Model":
@@ -234,6 +268,38 @@ class Model:
         if loaded is None:
             raise ConfigError("[model] is closed. Load it again.")
         return loaded
+
+    def _request(self, prompt: Prompt, chat: bool | None, sampling: Mapping) -> Request:
+        prompter = self._need().prompter
+        is_chat = prompter.is_chat(prompt, chat)
+        tokens = prompter.tokens(prompt, is_chat)
+        self._check_room(len(tokens))
+        return Request(tokens, self.params(**sampling), continues=not is_chat)
+
+    def _requests(self, prompts: Sequence[Prompt], options: Mapping) -> list[Request]:
+        """All checked before anything runs."""
+        if isinstance(prompts, str | bytes | Mapping) or not isinstance(prompts, Iterable):
+            raise ConfigError(f"[batch] prompts: got {prompts!r:.80}, need a list of prompts")
+        prompts = list(prompts)
+        requests = []
+        for i, own in enumerate(split_options(len(prompts), options)):
+            try:
+                requests.append(self._request(prompts[i], own.pop("chat"), own))
+            except ButterError as error:
+                raise type(error)(f"{error} (prompt {i} of the batch)") from error
+        return requests
+
+    def _check_memory(self, requests: Sequence[Request], together: int) -> None:
+        """Refuse a batch whose caches this machine cannot hold."""
+        engine, room = self._need().engine, self.max_context
+        lengths = [min(room, len(r.tokens) + (r.params.max_tokens or room)) for r in requests]
+        positions = sum(sorted(lengths)[len(lengths) - together :])
+        wanted, memory = positions * engine.kv_bytes_per_position, engine.device.memory_bytes
+        if wanted > memory:
+            raise ConfigError(
+                f"[batch] the caches of {together} sequences may take {wanted / 2**30:.1f} GiB; "
+                f"this machine has {memory / 2**30:.1f} GiB. Ask for fewer rows or max_tokens."
+            )
 
     def _check_room(self, count: int) -> None:
         room = self.max_context

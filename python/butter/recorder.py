@@ -1,14 +1,16 @@
 """Records a model's forward pass: one method call per kernel, with shapes and dtypes inferred."""
 
 import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from . import _native
 from ._kernels import Kernels
 from .array import DTYPE_BYTES, Array
 from .errors import ConfigError, KernelError, ShapeError
 from .manifest import Extent, Kernel, manifest
+
+Item = TypeVar("Item")
 
 
 class Dynamic(int):
@@ -52,6 +54,13 @@ class Tensor:
         id = self.recorder.program.view(self.id, 0, self.nbytes, dtype)
         return Tensor(self.recorder, id, (*outer, scaled), dtype)
 
+    def row(self, index: int) -> "Tensor":
+        """One row of the first size: [1, …]."""
+        shape = (1, *self.shape[1:])
+        nbytes = math.prod(shape) * DTYPE_BYTES[self.dtype]
+        id = self.recorder.program.view(self.id, index * nbytes, nbytes, self.dtype)
+        return Tensor(self.recorder, id, shape, self.dtype)
+
     def __repr__(self) -> str:
         return f"<Tensor {self.dtype} {_shape(self.shape)}>"
 
@@ -62,16 +71,27 @@ class Recorder(Kernels):
     Args:
         device: What it will run on.
         rows: Token rows of a step; `Dynamic` where each step chooses.
+        is_batch: Each row is the next token of a sequence of its own, with a step block of its own.
         dtype: Of activations.
         exact: Products with quantized weights take activations as they are, not as int8.
     """
 
-    def __init__(self, device, rows: int = 1, *, dtype: str = "f32", exact: bool = False):
+    def __init__(
+        self,
+        device,
+        rows: int = 1,
+        *,
+        is_batch: bool = False,
+        dtype: str = "f32",
+        exact: bool = False,
+    ):
         self.device = device
         self.rows = rows
         self.dtype = dtype
         self.exact = exact
-        self.program = _native.Program(device, int(rows))
+        self.is_batch = is_batch
+        sizes = (1, rows) if is_batch else (int(rows),)
+        self.program = _native.Program(device, *sizes)
         self._manifest = manifest()
         self._bound: dict[int, Tensor] = {}
         self._arrays: list[Array] = []  # keeps them alive while `_bound` knows them by id
@@ -105,6 +125,15 @@ class Recorder(Kernels):
     def layer(self, index: int) -> None:
         """Dispatches from here on belong to this layer."""
         self.program.layer(index)
+
+    def by_row(self, items: Iterable[Item]) -> Iterator[tuple[int, Item]]:
+        """(row, item) in turn; what is recorded meanwhile reads that row's step block."""
+        for row, item in enumerate(items):
+            if self.is_batch:
+                self.program.block(row)
+            yield row, item
+        if self.is_batch:
+            self.program.block(0)
 
     def legal(self, kernel: str, static: str) -> list[int]:
         """The values that a static argument of a kernel may have."""

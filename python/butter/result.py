@@ -1,9 +1,9 @@
 """What a request gives back."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .stats import Stats
+from .stats import BatchStats, Stats
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,16 @@ class Result:
 
     def __str__(self) -> str:
         return self.text
+
+
+class Results(list[Result]):
+    """The results of a batch, in the order of its prompts, and what all of it cost."""
+
+    stats: BatchStats
+
+    def __init__(self, results: Iterable[Result], stats: BatchStats):
+        super().__init__(results)
+        self.stats = stats
 
 
 class Piece(str):

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from . import _native
-from .array import empty
+from .array import Array, empty
 from .cache.kv import RopeTables
 from .engine import Engine, State
 from .errors import ConfigError
@@ -21,14 +21,21 @@ PROMPT_BIT = np.uint32(1 << 31)  # in a token's count: it is part of the prompt
 class Sequence:
     """Tokens whose keys and values are cached. Not to be used by two threads at once."""
 
-    def __init__(self, engine: Engine, dispatch: str | None = None):
+    def __init__(
+        self,
+        engine: Engine,
+        dispatch: str | None = None,
+        *,
+        next: Array | None = None,
+        rope: RopeTables | None = None,
+    ):
         self.engine = engine
         self.dispatch = dispatch or engine.options.dispatch
         device, vocab = engine.device, engine.text.vocab_size
-        self.rope = RopeTables(device, engine.config, engine.capacity)
+        self.rope = rope or RopeTables(device, engine.config, engine.capacity)
         self.state = State(
             caches=engine.caches(self.rope),
-            next=empty(device, (1,), "i32"),
+            next=next or empty(device, (1,), "i32"),
             counts=empty(device, (vocab,), "u32"),
             bias=empty(device, (vocab,), "f32"),
         )
@@ -126,7 +133,7 @@ class Sequence:
         Call `finish` when the loop has ended.
         """
         self.check_room(1)
-        self._prepare_sampler(token, params)
+        self.prepare_sampler(token, params)
         loop = _native.DecodeLoop(
             self.decode,
             stop_tokens=list(stop),
@@ -155,7 +162,8 @@ class Sequence:
         if loop := self._loop:
             loop.cancel()
 
-    def _prepare_sampler(self, token: int, params: SamplingParams) -> None:
+    def prepare_sampler(self, token: int, params: SamplingParams) -> None:
+        """Write what the first decode step reads: its token, and the prompt's marks and biases."""
         vocab = self.engine.text.vocab_size
         if not 0 <= token < vocab:
             raise ConfigError(f"[prompt] token id: got {token}, need 0 to {vocab - 1}")

@@ -79,6 +79,35 @@ class Stats:
         )
 
 
+@dataclass(frozen=True)
+class BatchStats:
+    """What several requests cost that shared their decode steps.
+
+    Attributes:
+        prompt_tokens: Tokens of all prompts.
+        generated_tokens: Tokens produced, without those that ended a text.
+        steps: Decode steps, each of one token for every sequence that had not ended.
+        prefill_s: Reading the prompts, one after another.
+        decode_s: The rest of the time.
+    """
+
+    prompt_tokens: int
+    generated_tokens: int
+    steps: int
+    prefill_s: float
+    decode_s: float
+
+    @property
+    def decode_tokens_per_s(self) -> float | None:
+        """Of all sequences together; None where nothing was produced."""
+        produced = self.generated_tokens > 0 and self.decode_s > 0
+        return self.generated_tokens / self.decode_s if produced else None
+
+    def as_dict(self) -> dict:
+        """All of it, the rate included, ready for JSON."""
+        return {**asdict(self), "decode_tokens_per_s": self.decode_tokens_per_s}
+
+
 def peak_rss_bytes() -> int:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024

@@ -1,7 +1,7 @@
 """One request: reads the prompt, then gives the text piece by piece."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from .errors import ConfigError
@@ -82,7 +82,7 @@ class Generation:
         began = time.perf_counter()
         with self._lease:
             sequence = self._sequence()
-            run = _Run(sequence, request, self._tokenizer, began)
+            run = Run(sequence, request, self._tokenizer, began)
             try:
                 yield from run.pieces()
             except (GeneratorExit, KeyboardInterrupt):
@@ -92,14 +92,14 @@ class Generation:
             if run.reason == "cancelled" and sequence.is_closed:
                 raise ConfigError("[model] was closed during this request; its text is cut.")
 
-    def _finish(self, run: "_Run") -> None:
+    def _finish(self, run: "Run") -> None:
         self.tokens = run.tokens
         self.result = run.end(self._load_s)
         if self._on_end:
             self._on_end(self, run.sequence)
 
 
-class _Run:
+class Run:
     """The state of a generation between its first and its last token."""
 
     def __init__(self, sequence: Cached, request: Request, tokenizer, began: float):
@@ -110,6 +110,7 @@ class _Run:
         self.prefilled = began
         self.tokens: list[int] = []
         self.shown: list[str] = []
+        self.waiting: list[int] = []  # tokens whose text is held back
         self.reason = "cancelled"
         self.reused = 0
         self.encode_ns = self.submitted = 0
@@ -119,13 +120,8 @@ class _Run:
     def pieces(self) -> Iterator[Piece]:
         prompt, params = self.request.tokens, self.request.params
         sequence = self.sequence
-        self.reused = sequence.reuse(prompt[:-1])
-        sequence.rope.fit(len(prompt))
         before = sequence.decode.stats
-        start = time.perf_counter()
-        sequence.fill(prompt[self.reused : -1])
-        self.prefilled = time.perf_counter()
-        self.prefill_s = self.prefilled - start
+        self.read()
         loop = sequence.start(
             prompt[-1],
             params,
@@ -140,38 +136,61 @@ class _Run:
             self.encode_ns = after["encode_ns"] - before["encode_ns"]
             self.submitted = after["submissions"] - before["submissions"]
 
-    def _decode(self, loop) -> Iterator[Piece]:
-        waiting: list[int] = []
-        for token in loop:
-            self.last = time.perf_counter()
-            if not self.tokens:
-                self.first = self.last
-            self.tokens.append(token)
-            waiting.append(token)
-            shown = self.stops.push(self.text.push(token))
-            if shown:
-                yield self._show(shown, waiting)
-            if self.stops.found is not None:
-                self.reason = "stop"
-                return
-        self.reason = REASONS[loop.reason]
-        rest = self.stops.push(self.text.flush())
-        if self.stops.found is not None:
-            self.reason = "stop"
-        rest += self.stops.flush()
-        if rest:
-            yield self._show(rest, waiting)
+    def read(self) -> None:
+        """Bring all of the prompt but its last token into the caches."""
+        prompt, sequence = self.request.tokens, self.sequence
+        self.reused = sequence.reuse(prompt[:-1])
+        sequence.rope.fit(len(prompt))
+        start = time.perf_counter()
+        sequence.fill(prompt[self.reused : -1])
+        self.prefilled = time.perf_counter()
+        self.prefill_s = self.prefilled - start
 
-    def _show(self, text: str, waiting: list[int]) -> Piece:
-        piece = Piece(text, waiting)
-        waiting.clear()
+    def _decode(self, loop) -> Iterator[Piece]:
+        for token in loop:
+            if piece := self.push(token):
+                yield piece
+            if self.found_stop:
+                return
+        if piece := self.flush(loop.reason):
+            yield piece
+
+    def push(self, token: int) -> Piece | None:
+        """Take the next token; returns the text that can be shown now."""
+        self.last = time.perf_counter()
+        if not self.tokens:
+            self.first = self.last
+        self.tokens.append(token)
+        self.waiting.append(token)
+        shown = self.stops.push(self.text.push(token))
+        if self.found_stop:
+            self.reason = "stop"
+        return self._show(shown)
+
+    @property
+    def found_stop(self) -> bool:
+        """Whether the text has come to a stop string."""
+        return self.stops.found is not None
+
+    def flush(self, reason: str) -> Piece | None:
+        """The rest of the text, when the native loop has ended."""
+        rest = self.stops.push(self.text.flush())
+        self.reason = "stop" if self.found_stop else REASONS[reason]
+        return self._show(rest + self.stops.flush())
+
+    def _show(self, text: str) -> Piece | None:
+        if not text:
+            return None
+        piece = Piece(text, self.waiting)
+        self.waiting.clear()
         self.shown.append(text)
         return piece
 
-    def end(self, load_s: float) -> Result:
+    def end(self, load_s: float, static: Mapping[str, int] | None = None) -> Result:
+        """What came of it; `static` are the statistics of a decode program of several rows."""
         engine, prompt = self.sequence.engine, self.request.tokens
         mean_length = len(prompt) + len(self.tokens) // 2
-        static = self.sequence.decode.stats
+        static = static or self.sequence.decode.stats
         stats = Stats(
             prompt_tokens=len(prompt),
             reused_tokens=self.reused,

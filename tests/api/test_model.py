@@ -321,9 +321,9 @@ def test_a_device_error_reaches_the_caller_and_the_next_request_works(model):
 
 def test_the_public_names_are_these():
     assert set(butter.__all__) == {
-        "ButterError", "ConfigError", "DeviceError", "Event", "FileFormatError", "KernelError",
-        "Model", "OutOfMemory", "Piece", "Result", "SamplingParams", "Session", "ShapeError",
-        "State", "Stats", "UnsupportedError", "WeightError", "__version__", "convert", "generate",
+        "BatchStats", "ButterError", "ConfigError", "DeviceError", "Event", "FileFormatError",
+        "KernelError", "Model", "OutOfMemory", "Piece", "Result", "Results", "SamplingParams",
+        "Session", "ShapeError", "State", "Stats", "UnsupportedError", "WeightError", "__version__", "convert", "generate",
         "load", "stream_generate",
     }  # fmt: skip
     assert all(hasattr(butter, name) for name in butter.__all__)
