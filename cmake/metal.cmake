@@ -42,7 +42,8 @@ function(_butter_metal_kernels target)
   file(GLOB texts CONFIGURE_DEPENDS "${BUTTER_GENERATED}/metal/*.metal")
   set(compiler FALSE)
   if(APPLE)
-    execute_process(COMMAND xcrun --sdk macosx --find metal OUTPUT_QUIET ERROR_QUIET
+    # Run, not only found: Xcode 26 finds it where the Metal toolchain was never downloaded.
+    execute_process(COMMAND xcrun --sdk macosx metal --version OUTPUT_QUIET ERROR_QUIET
                     RESULT_VARIABLE missing)
     if(NOT missing)
       set(compiler TRUE)
