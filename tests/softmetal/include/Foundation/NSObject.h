@@ -34,7 +34,9 @@ static inline NSUInteger NSMaxRange(NSRange range) { return range.location + ran
 #else
 #define NS_OPTIONS(type, name) NS_ENUM(type, name)
 #endif
-#ifdef __APPLE__
+#if __has_include(<os/availability.h>)
+#include <os/availability.h>
+#elif defined(__APPLE__)  // without the system's headers
 #define API_AVAILABLE(os) __attribute__((availability(os)))
 #define macos(version) macos, introduced = version
 #else
