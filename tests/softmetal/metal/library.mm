@@ -61,9 +61,10 @@ std::string compile(const char* source, bool fast_math, std::string* complaint) 
   }
   close(descriptor);
   std::ofstream(file) << source;
-  std::string command = SOFTMETAL_COMPILE " --cache " + quoted(cache) + " --runner " +
-                        quoted(own_folder()) + (fast_math ? " --flag=-ffast-math " : " ") +
-                        quoted(file) + " 2>&1";
+  // What a sanitizer preloads is for this process, not for the compiler.
+  std::string command = "LD_PRELOAD= " SOFTMETAL_COMPILE " --cache " + quoted(cache) +
+                        " --runner " + quoted(own_folder()) +
+                        (fast_math ? " --flag=-ffast-math " : " ") + quoted(file) + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string output;
   for (int c; pipe && (c = std::fgetc(pipe)) != EOF;) output += char(c);

@@ -4,8 +4,21 @@
 
 #include "group.h"
 
+#if __has_feature(thread_sanitizer)
+extern "C" void __tsan_read_range(void* at, unsigned long bytes);
+extern "C" void __tsan_write_range(void* at, unsigned long bytes);
+#endif
+
 namespace msl {
 namespace {
+
+/// Kernels are not instrumented; so a race with the host is found here.
+void tell_tsan([[maybe_unused]] uintptr_t at, [[maybe_unused]] size_t bytes,
+               [[maybe_unused]] bool writes) {
+#if __has_feature(thread_sanitizer)
+  (writes ? __tsan_write_range : __tsan_read_range)(reinterpret_cast<void*>(at), bytes);
+#endif
+}
 
 [[noreturn]] void outside(const Group& g, uintptr_t at, size_t bytes, bool writes) {
   const char* what = writes ? "writes" : "reads";
@@ -46,6 +59,7 @@ void access(uintptr_t at, size_t bytes, bool writes) {
     }
     g.last_span = s;
   }
+  tell_tsan(at, bytes, writes);
   if (writes) {
     if (!s->may_write) fail("writes to %s, which was made resident for reading only", s->name);
     s->write_begin = std::min(s->write_begin, at);
