@@ -37,6 +37,15 @@ class Butter:
         cpu = clock.read().cpu_s * count / (count + 1)
         return protocol.Times(result.stats.decode_s, cpu)
 
+    def batch(self, prompts, count):
+        clock = protocol.Clock()
+        results = self._model.generate_batch(
+            prompts, rows=len(prompts), max_tokens=count, temperature=0, ignore_eos=True
+        )
+        times, decode_s = clock.read(), results.stats.decode_s
+        # Reading the prompts keeps the cores as busy as decoding does.
+        return protocol.Times(decode_s, times.cpu_s * decode_s / times.wall_s)
+
     def modes(self, tokens: int, repeats: int) -> dict:
         """Each way of submitting a step, in turn: tok/s and the host's time per token."""
         from butter.cli.bench import time_decode

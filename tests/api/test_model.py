@@ -323,8 +323,8 @@ def test_the_public_names_are_these():
     assert set(butter.__all__) == {
         "BatchStats", "ButterError", "ConfigError", "DeviceError", "Event", "FileFormatError",
         "KernelError", "Model", "OutOfMemory", "Piece", "Result", "Results", "SamplingParams",
-        "Session", "ShapeError", "State", "Stats", "UnsupportedError", "WeightError", "__version__", "convert", "generate",
-        "load", "stream_generate",
+        "Session", "ShapeError", "State", "Stats", "UnsupportedError", "WeightError",
+        "__version__", "convert", "generate", "load", "stream_generate",
     }  # fmt: skip
     assert all(hasattr(butter, name) for name in butter.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
