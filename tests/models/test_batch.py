@@ -242,3 +242,20 @@ def test_results_say_what_the_whole_cost(model):
     assert (one.prompt_tokens, one.generated_tokens, one.reused_tokens) == (LENGTHS[1], 8, 0)
     assert one.dispatches > model.generate([1], max_tokens=1).stats.dispatches
     assert one.decode_s > 0
+
+
+def test_a_real_model_answers_as_it_does_alone():
+    prompts = ["The capital of France is", "Once upon a time", "1, 2, 3,", "Butter is", "I"]
+    each = [0, 0.9, 0, 0, 0]
+    with butter.Model.load("smollm2", device="cpu", max_context=512, dispatch="icb") as model:
+        together = model.generate_batch(
+            prompts, chat=False, max_tokens=24, temperature=each, seed=5
+        )
+        alone = [
+            model.generate(p, chat=False, max_tokens=24, temperature=t, seed=5)
+            for p, t in zip(prompts, each, strict=True)
+        ]
+    assert [(r.text, r.finish_reason) for r in together] == [
+        (r.text, r.finish_reason) for r in alone
+    ]
+    assert together[0].text.startswith(" Paris.")
