@@ -1,9 +1,11 @@
 // The one error type of the native core.
 #pragma once
 
-#include <sstream>
+#include <charconv>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
 
 namespace butter {
 
@@ -29,12 +31,33 @@ class Error : public std::runtime_error {
   Code code_;
 };
 
-/// Joins its arguments into one string; GCC 12 has no <format>.
+namespace detail {
+
+inline void append(std::string& out, std::string_view text) { out += text; }
+inline void append(std::string& out, char c) { out += c; }
+
+template <typename Number>
+  requires std::is_arithmetic_v<Number>
+void append(std::string& out, Number n) {
+  char text[64];
+  std::to_chars_result end;
+  if constexpr (std::is_floating_point_v<Number>) {
+    end = std::to_chars(text, text + sizeof text, n, std::chars_format::general, 6);
+  } else {
+    end = std::to_chars(text, text + sizeof text, n);
+  }
+  out.append(text, end.ptr);
+}
+
+}  // namespace detail
+
+/// Joins text and numbers into one string. GCC 12 has no <format>, and streams need locales, which
+/// an extension with the C++ library linked into it finds uninitialized.
 template <typename... Parts>
 std::string concat(const Parts&... parts) {
-  std::ostringstream out;
-  (out << ... << parts);
-  return out.str();
+  std::string out;
+  (detail::append(out, parts), ...);
+  return out;
 }
 
 }  // namespace butter

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <fstream>
+#include <cstdlib>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -15,6 +17,9 @@
 #elif defined(__linux__)
 #include <sched.h>
 #endif
+
+#include "core/error.h"
+#include "io/whole_file.h"
 
 namespace butter::cpu {
 
@@ -47,16 +52,26 @@ std::string processor_name() {
 
 namespace {
 
+/// The number that a file of the system holds.
+std::optional<int> number(const std::string& path) {
+  const std::optional<std::string> text = read_whole_file(path);
+  int value = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  return error == std::errc() ? std::optional(value) : std::nullopt;
+}
+
 /// Cores' worth of time per period that a cgroup grants; 0 without a quota.
 int cgroup_quota() {
   double quota = 0, period = 0;
-  std::string first;
-  std::ifstream v2("/sys/fs/cgroup/cpu.max");
-  if (v2 >> first >> period && first != "max") {
-    quota = std::strtod(first.c_str(), nullptr);
+  // Version 2 has both in one line, or the word max.
+  if (const auto v2 = read_whole_file("/sys/fs/cgroup/cpu.max"); v2 && !v2->starts_with("max")) {
+    char* rest = nullptr;
+    quota = std::strtod(v2->c_str(), &rest);
+    period = std::strtod(rest, nullptr);
   } else {
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
-    std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
+    quota = number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").value_or(0);
+    period = number("/sys/fs/cgroup/cpu/cpu.cfs_period_us").value_or(0);
   }
   return quota > 0 && period > 0 ? std::max(1, int(std::ceil(quota / period))) : 0;
 }
@@ -67,9 +82,7 @@ int within_quota(int count) {
 }
 
 int topology_number(int cpu, const char* file) {
-  int value = -1;
-  std::ifstream("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/" + file) >> value;
-  return value;
+  return number(concat("/sys/devices/system/cpu/cpu", cpu, "/topology/", file)).value_or(-1);
 }
 
 /// Hardware threads this process may run on; empty if the system does not say.
@@ -102,12 +115,11 @@ int usable_cores() {
 }
 
 std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    const size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "CPU";
+  const std::string text = read_whole_file("/proc/cpuinfo").value_or("");
+  const size_t key = text.find("model name");
+  const size_t begin = key == std::string::npos ? key : text.find(": ", key);
+  if (begin == std::string::npos) return "CPU";
+  return text.substr(begin + 2, text.find('\n', begin) - begin - 2);
 }
 
 #endif

@@ -36,8 +36,7 @@ std::string archive_path(id<MTLDevice> device, std::string_view name, std::strin
   const std::string folder = cache_folder();
   if (folder.empty()) return "";
   mkdir(folder.c_str(), 0755);
-  return concat(folder, "/", name, "-", std::hex, hash(device.name.UTF8String, hash(text)),
-                ".metalarchive");
+  return concat(folder, "/", name, "-", hash(device.name.UTF8String, hash(text)), ".metalarchive");
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
+#include <optional>
 
 #include "core/error.h"
+#include "io/whole_file.h"
 #include "metal/failure.h"
 
 namespace butter::metal {
@@ -78,20 +78,21 @@ Library::Unit& Library::unit(const KernelInfo& info, Form form) {
 
 Library::Unit Library::compile(const std::string& name) {
   const std::string path = concat(folder_, "/metal/", name, ".metal");
-  std::ifstream file(path, std::ios::binary);
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) {
+  const std::optional<std::string> text = read_whole_file(path);
+  if (!text) {
     throw Error(Code::kKernel, "metal", concat("could not read ", path, ". Reinstall Butter."));
   }
   Ref<MTLCompileOptions*> options([[MTLCompileOptions alloc] init]);
   options.get().languageVersion = MTLLanguageVersion3_1;  // bfloat
   options.get().fastMathEnabled = NO;                     // kernels count on NaN and infinity
   NSError* error = nil;
-  Ref<id<MTLLibrary>> library([device_ newLibraryWithSource:ns(text) options:options error:&error]);
+  Ref<id<MTLLibrary>> library([device_ newLibraryWithSource:ns(*text)
+                                                    options:options
+                                                      error:&error]);
   if (!library.get()) {
     throw Error(Code::kKernel, "metal", concat("could not compile ", path, ": ", reason(error)));
   }
-  return {std::move(library), std::make_unique<Archive>(device_, name, text)};
+  return {std::move(library), std::make_unique<Archive>(device_, name, *text)};
 }
 
 }  // namespace butter::metal
