@@ -70,7 +70,7 @@ class Batch:
             return Results([], BatchStats(0, 0, 0, 0.0, 0.0))
         began = time.perf_counter()
         loop = self._loop = self.loop(rows)
-        work = _Work(self, loop, requests, tokenizer)
+        work = _Work(self, loop, requests, tokenizer, began)
         try:
             work.run()
         finally:
@@ -79,7 +79,7 @@ class Batch:
             loop.take()  # waits for the steps in flight
         if self._closed:
             raise ConfigError("[model] was closed during this request; its texts are cut.")
-        return work.results(load_s, began)
+        return work.results(load_s)
 
     def close(self) -> None:
         """From any thread: end what runs; later calls raise ConfigError."""
@@ -93,8 +93,8 @@ class Batch:
 class _Work:
     """The requests of one call, on their way through the rows."""
 
-    def __init__(self, batch: Batch, loop, requests: Items[Request], tokenizer):
-        self.batch, self.loop, self.tokenizer = batch, loop, tokenizer
+    def __init__(self, batch: Batch, loop, requests: Items[Request], tokenizer, began: float):
+        self.batch, self.loop, self.tokenizer, self.began = batch, loop, tokenizer, began
         self.replay = batch.program(loop.rows)
         self.waiting = deque(enumerate(requests))
         self.running: dict[int, tuple[int, Run]] = {}  # row -> place in the list of requests
@@ -116,12 +116,13 @@ class _Work:
 
     def start(self, row: int, place: int, request: Request) -> None:
         sequence, params = self.batch.sequences[row], request.params
-        run = Run(sequence, request, self.tokenizer, time.perf_counter())
+        run = Run(sequence, request, self.tokenizer, self.began)
+        start = time.perf_counter()
         sequence.truncate(0)
         sequence.check_room(len(request.tokens))
         run.read()
         sequence.prepare_sampler(request.tokens[-1], params)
-        self.prefill_s += time.perf_counter() - run.began
+        self.prefill_s += time.perf_counter() - start
         self.loop.start(
             row,
             sampling_words(params),
@@ -148,14 +149,14 @@ class _Work:
         place, run = self.running.pop(row)
         self.done[place] = run
 
-    def results(self, load_s: float, began: float) -> Results:
+    def results(self, load_s: float) -> Results:
         after = self.replay.stats
         steps = after["submissions"] - self.before["submissions"]
         encode_ns = after["encode_ns"] - self.before["encode_ns"]
         runs = [self.done[place] for place in sorted(self.done)]
         for run in runs:
             run.encode_ns, run.submitted = encode_ns, steps
-        total_s = time.perf_counter() - began
+        total_s = time.perf_counter() - self.began
         stats = BatchStats(
             prompt_tokens=sum(len(run.request.tokens) for run in runs),
             generated_tokens=sum(len(run.tokens) for run in runs),

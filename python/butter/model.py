@@ -205,9 +205,8 @@ class Model:
         self._check_memory(requests, together)
         with self._lease:
             self._need()
-            if self._batch is None:
-                self._batch = Batch(loaded.engine)
-            return self._batch.generate(requests, together, loaded.prompter.tokenizer, self._load_s)
+            batch = self._batch = self._batch or Batch(loaded.engine)
+            return batch.generate(requests, together, loaded.prompter.tokenizer, self._load_s)
 
     def logits(self, tokens: Sequence[int]) -> np.ndarray:
         """The logits [T, V] in f32 of every position of a list of token ids."""
