@@ -27,7 +27,7 @@ class Batch:
 
     def __init__(self, engine: Engine, dispatch: str | None = None):
         self.engine = engine
-        self.dispatch = dispatch or engine.options.dispatch
+        self.dispatch = dispatch or engine.dispatch
         self.sequences: list[Sequence] = []
         self._next = empty(engine.device, (MAX_ROWS,), "i32")
         self._rope: RopeTables | None = None

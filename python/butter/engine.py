@@ -37,7 +37,7 @@ def check_flag(name: str, value, *also) -> None:
 class Options:
     """How a model is to run; checked before anything is opened."""
 
-    dispatch: str = "eager"
+    dispatch: str = "auto"
     dtype: str | None = None
     max_context: int | None = None
     exact: bool = False
@@ -45,8 +45,10 @@ class Options:
 
     def __post_init__(self) -> None:
         self.scheme  # noqa: B018  (raises for what is no scheme)
-        if self.dispatch not in MODES:
-            raise ConfigError(f"[model] dispatch: got {self.dispatch!r}, need {', '.join(MODES)}")
+        if self.dispatch not in ("auto", *MODES):
+            raise ConfigError(
+                f"[model] dispatch: got {self.dispatch!r}, need auto, {', '.join(MODES)}"
+            )
         if self.dtype not in (None, "f32"):
             raise UnsupportedError(
                 f"[model] dtype: got {self.dtype!r}; activations are f32 on every device that "
@@ -142,6 +144,14 @@ class Engine:
                 f"{wanted * per_position / 2**30:.1f} GiB; this machine has "
                 f"{memory / 2**30:.1f} GiB. Ask for at most {memory // per_position}."
             )
+
+    @property
+    def dispatch(self) -> str:
+        """The mode that was asked for; auto is the one with the least work per token."""
+        if self.options.dispatch != "auto":
+            return self.options.dispatch
+        # No Mac has run an indirect command buffer of ours yet.
+        return "icb" if self.device.kind == "cpu" else "argument_buffers"
 
     @property
     def kv_bytes_per_position(self) -> int:

@@ -48,7 +48,7 @@ class Model:
         id_or_path: str | PathLike,
         *,
         device: str = "auto",
-        dispatch: str = "eager",
+        dispatch: str = "auto",
         dtype: str | None = None,
         threads: int | None = None,
         max_context: int | None = None,
@@ -65,7 +65,8 @@ class Model:
             id_or_path: A folder, a .gguf file, "org/name" on the Hugging Face hub,
                 "org/name:Q4_K_M", or an alias (`butter models`).
             device: "auto", "cpu", "metal", "cuda" or "cuda:N".
-            dispatch: "eager", "argument_buffers" or "icb"; all give the same tokens.
+            dispatch: "eager", "argument_buffers" or "icb"; all give the same tokens. "auto" takes
+                the one with the least work per token: icb on the CPU.
             dtype: Of activations; only "f32" exists so far, which also means `exact`.
             threads: Of a CPU; None takes the physical cores.
             max_context: Tokens that a sequence may have; None takes what the model was trained

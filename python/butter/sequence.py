@@ -30,7 +30,7 @@ class Sequence:
         rope: RopeTables | None = None,
     ):
         self.engine = engine
-        self.dispatch = dispatch or engine.options.dispatch
+        self.dispatch = dispatch or engine.dispatch
         device, vocab = engine.device, engine.text.vocab_size
         self.rope = rope or RopeTables(device, engine.config, engine.capacity)
         self.state = State(

@@ -23,7 +23,7 @@ _MODEL = [
     click.option("--offline", is_flag=True, default=None, help="Use only what is cached."),
 ]
 _DISPATCH = click.option(
-    "--dispatch", type=click.Choice(MODES), default="eager", show_default=True,
+    "--dispatch", type=click.Choice(["auto", *MODES]), default="auto", show_default=True,
     help="How kernels reach the device.",
 )  # fmt: skip
 _SAMPLING = [
