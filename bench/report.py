@@ -14,7 +14,7 @@ from pathlib import Path
 
 import plots
 from report_own import accuracy, inside, instructions, kernels
-from result import Case, Result, plural, spread, table
+from result import Case, Result, merged, plural, spread, table
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTHING = "–"
@@ -250,10 +250,11 @@ def report(result: Result, images: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("result", type=Path)
+    parser.add_argument("result", type=Path, nargs="+", help="of run_all.py; several are joined")
     parser.add_argument("--images", type=Path, default=DOCS / "img")
     options = parser.parse_args()
-    print(report(Result(json.loads(options.result.read_text())), options.images))
+    runs = [json.loads(path.read_text()) for path in options.result]
+    print(report(Result(merged(runs)), options.images))
 
 
 if __name__ == "__main__":

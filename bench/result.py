@@ -1,5 +1,6 @@
 """A result file of run_all.py and the questions that the report and the plots ask of it."""
 
+import copy
 import statistics
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -120,6 +121,28 @@ class Result:
         """How many rounds the cells have: the fewest and the most."""
         counts = [len(rows) for case in self.cells.values() for rows in case.values()]
         return [min(counts), max(counts)] if counts else [0, 0]
+
+
+def merged(runs: list[dict]) -> dict:
+    """Runs of other shapes or cells as one; what is said once, such as the machine, is the first's.
+
+    Rounds are numbered on, so that each ratio stays within one run.
+    """
+    whole, *rest = copy.deepcopy(runs)
+    for run in copy.deepcopy(rest):
+        after = 1 + max((c["round"] for c in whole["cells"]), default=-1)
+        for cell in run["cells"]:
+            cell["round"] += after
+        for part in ("cells", "bandwidth", "starts", "left_out"):
+            whole[part] += run[part]
+        for part in ("shapes", "entries"):
+            whole[part] |= run[part]
+        whole |= {part: value for part, value in run.items() if part not in whole}
+        whole["complete"] &= run["complete"]
+        whole["seconds"] += run["seconds"]
+    made = [part for part in ("inside", "accuracy", "kernels") if part in whole]
+    whole["left_out"] = [x for x in whole["left_out"] if not x.startswith(tuple(made))]
+    return whole
 
 
 def spread(values: Iterable[float], digits: int = 1) -> str:

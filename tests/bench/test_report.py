@@ -2,7 +2,7 @@
 
 import pytest
 from report import report
-from result import Result
+from result import Result, merged
 
 QUANTIZED = {"shape": "smol-135m", "precision": "quantized", "file_bytes": 2e9}
 
@@ -128,3 +128,16 @@ def test_plots_are_drawn_from_more_than_one_point(tmp_path):
     assert (tmp_path / "decode_depth.png").exists()
     assert "decode_depth.png" in text
     assert not (tmp_path / "decode_neighbour.png").exists()
+
+
+def test_runs_are_joined_round_by_round():
+    again = [cell("butter Q4_1", 10.0), cell("llama.cpp Q4_1", 1.0)]
+    other = data(again, complete=False, left_out=["depth 9 (no time)"])
+    other["accuracy"] = {}
+    first = data(THREE, left_out=["accuracy (no time)"])
+    result = Result(merged([first, other]))
+    (case,) = result.cells
+    assert result.rates(case, "butter Q4_1") == [100.0, 120.0, 10.0]
+    assert result.ratios(case, "butter Q4_1", "llama.cpp Q4_1") == [2.0, 3.0, 10.0]
+    assert not result.data["complete"] and result.data["left_out"] == ["depth 9 (no time)"]
+    assert first["cells"] == THREE and first["complete"]  # its arguments are left alone
