@@ -30,8 +30,8 @@ struct Stretch {
 struct Phase {
   static constexpr uint32_t kNone = UINT32_MAX;
 
-  uint32_t begin, end;  // tasks
-  uint32_t chunks;      // 1 of several tasks: all of them, one after the other
+  uint32_t begin, end;     // tasks
+  uint32_t chunks;         // 1 of several tasks: all of them, one after the other
   uint32_t ahead = kNone;  // index of the first of `workers` stretches of a later phase
 };
 
