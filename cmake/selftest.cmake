@@ -11,9 +11,8 @@ function(butter_selftest)
   endif()
   add_custom_command(
     OUTPUT "${references}"
-    COMMAND "${CMAKE_COMMAND}" -E env
-            "PYTHONPATH=${PROJECT_SOURCE_DIR}/codegen:${BUTTER_KERNELS}:${PROJECT_SOURCE_DIR}/python"
-            PYTHONDONTWRITEBYTECODE=1
+    # PYTHONPATH stays as it is: there an isolated build finds numpy.
+    COMMAND "${CMAKE_COMMAND}" -E env PYTHONDONTWRITEBYTECODE=1
             "${Python_EXECUTABLE}" "${script}" ${only} --kernels "${BUTTER_KERNELS}"
             "${BUTTER_GENERATED}/manifest.json" "${references}"
     DEPENDS "${script}" "${PROJECT_SOURCE_DIR}/python/butter/manifest.py" ${sources}

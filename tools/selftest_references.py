@@ -1,6 +1,6 @@
 """Run every kernel in Iron's interpreter on its self-test inputs and keep what comes out.
 
-    PYTHONPATH=codegen:python python tools/selftest_references.py MANIFEST OUT
+    python tools/selftest_references.py MANIFEST OUT
 
 MANIFEST is Iron's manifest.json; OUT becomes selftest.npz, which `butter doctor` compares with. Of
 an OUT that is there already, the references of unchanged kernels are kept.
@@ -13,6 +13,9 @@ import zlib
 from pathlib import Path
 
 import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "codegen"), str(ROOT / "python")]
 
 from butter.manifest import Kernel, Manifest
 from butter.selftest import inputs, layout
@@ -33,8 +36,9 @@ def main() -> int:
     parser.add_argument("manifest", type=Path, metavar="MANIFEST")
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--cpu-only", action="store_true", help="for a build without a GPU")
-    parser.add_argument("--kernels", type=Path, default=Path(__file__).parents[1] / "kernels")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "kernels")
     options = parser.parse_args()
+    sys.path.insert(0, str(options.kernels))
     specs = build.load_kernels(options.kernels)
     manifest = Manifest(json.loads(options.manifest.read_text()))
     writer, known, count = Writer(), Known(options.out), 0
