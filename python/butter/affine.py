@@ -61,7 +61,8 @@ def setting(given: Any, where: str) -> tuple[int, int]:
     if mode != "affine":
         raise UnsupportedError(f"[config] quantization mode: got {mode!r}, need 'affine'")
     bits, group = given.get("bits"), given.get("group_size")
-    if bits not in BITS or group not in GROUPS:
+    whole = type(bits) is type(group) is int  # 4.0 would be found among the legal ones
+    if not whole or bits not in BITS or group not in GROUPS:
         raise UnsupportedError(
             f"[config] quantization of {where}: got {bits!r} bits in groups of {group!r}, need "
             f"{', '.join(map(str, BITS))} bits in groups of {', '.join(map(str, GROUPS))}"

@@ -1,6 +1,8 @@
 """butter convert and --quantize, as a user calls them."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -57,3 +59,21 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
     _, err = butter("convert", str(source), str(tmp_path / "out"), code=1)
     assert "lm_head.weight: value 320 is infinite or not a number" in err
     assert [p.name for p in tmp_path.iterdir()] == ["f32"]
+
+
+SENDS = """
+import os, signal, sys
+from butter.cli import main
+from butter.quantize import convert
+convert.write_companions = lambda *_: os.kill(os.getpid(), signal.{name})
+main(["convert", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("name,code", [("SIGTERM", 143), ("SIGHUP", 129), ("SIGINT", 130)])
+def test_a_signal_leaves_nothing_behind(path, name, code, tmp_path):
+    command = [sys.executable, "-c", SENDS.format(name=name), str(path), str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())

@@ -38,6 +38,7 @@ def command(model: str, out: str, **given: Any) -> None:
     from ..quantize.convert import convert
 
     interrupts.raise_once()  # so that what is half written goes
+    interrupts.leave_in_order()
     with progress() as report:
         done = convert(
             model, out, quantize=quantize, revision=given["revision"],

@@ -22,10 +22,16 @@ def ignore() -> None:
     _install(_nothing)
 
 
-def _install(handler) -> None:
+def leave_in_order() -> None:
+    """From now on SIGTERM and SIGHUP raise SystemExit, so that what is half written goes."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        _install(_exit, number)
+
+
+def _install(handler, number: int = signal.SIGINT) -> None:
     try:
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as nohup sets it
-            signal.signal(signal.SIGINT, handler)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+            signal.signal(number, handler)
     except ValueError:  # not the main thread, which alone gets signals
         pass
 
@@ -34,6 +40,10 @@ def _leave(_signal, _frame) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         os.write(2, b"\n")
     os._exit(INTERRUPTED)
+
+
+def _exit(number, _frame) -> None:
+    sys.exit(128 + number)
 
 
 def _nothing(_signal, _frame) -> None:

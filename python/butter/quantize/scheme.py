@@ -60,7 +60,7 @@ class Scheme:
 
 
 def from_name(name: str) -> dict[str, int]:
-    match = re.fullmatch(r"q(\d)(?:-g(\d{2,3}))?", name)
+    match = re.fullmatch(r"q(\d)(?:-g(\d{2,3}))?", name, re.ASCII)
     if match is None or int(match[1]) not in BITS or int(match[2] or GROUP) not in GROUPS:
         raise ConfigError(f"[quantize] got {name!r:.80}, need {legal()}")
     return {"bits": int(match[1]), "group_size": int(match[2] or GROUP)}
