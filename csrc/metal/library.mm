@@ -15,7 +15,8 @@ namespace {
 
 /// The folder of the extension module, or what BUTTER_METAL_KERNELS says.
 std::string kernel_folder() {
-  if (const char* chosen = std::getenv("BUTTER_METAL_KERNELS")) return chosen;
+  const char* chosen = std::getenv("BUTTER_METAL_KERNELS");
+  if (chosen && *chosen) return chosen;
   Dl_info image;
   if (dladdr(reinterpret_cast<const void*>(&kernel_folder), &image) == 0) return ".";
   const std::string path = image.dli_fname;

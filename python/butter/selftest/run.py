@@ -14,6 +14,7 @@ from .kernels import Outcome
 from .worker import MODEL, Task, serve
 
 START_S = 120.0  # until the worker has opened the device
+CLOSE_S = 30.0  # for the device to close after the last test
 QUIET_S = 120.0  # without a word from the worker after that it counts as hung
 MAX_DEATHS = 20
 STDERR_BYTES = 4000
@@ -104,6 +105,7 @@ class _Attempt:
                 return self._death(f"no answer for {patience:.0f} s", stderr)
             kind, *rest = message
             if kind == "done":
+                process.join(CLOSE_S)  # Metal writes what it compiled into its cache at the end
                 return None
             if kind == "error":
                 self.report.error = rest[0]
