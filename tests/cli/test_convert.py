@@ -63,6 +63,8 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
 
 SENDS = """
 import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as nohup, or a shell in the background, may not
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from butter.cli import main
 from butter.quantize import convert
 convert.write_companions = lambda *_: os.kill(os.getpid(), signal.{name})
