@@ -36,7 +36,9 @@ def test_every_cell_has_a_rate(result):
     cells = {(c["threads"], c["kind"], c.get("depth"), c.get("neighbours")) for c in data["cells"]}
     assert {(2, "decode", 1, 1), (1, "prefill", None, None), (2, "decode", 16, None)} <= cells
     assert all(c["tok_s"] > 0 and c["limit_gb_s"] > 0 for c in data["cells"])
-    assert all(s["peak_mib"] > 0 and s["first_token_s"] > s["load_s"] for s in data["starts"])
+    assert all(s["first_token_s"] > s["load_s"] > 0 for s in data["starts"])
+    peaks = [s["peak_mib"] for s in data["starts"] if "peak_mib" in s]  # not of a start alone
+    assert len(peaks) == 2 and min(peaks) > 0  # at one thread and at two
     assert {"eager", "argument_buffers", "icb"} == set(data["inside"][0]["modes"])
     assert data["complete"]
 
