@@ -188,9 +188,11 @@ def run_child(code):
     return subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True)
 
 
+# With a bias, so that each buffer is touched: which one a fault hits is a matter of addresses.
 CHILD = """
-from native.chain import Chain, greedy_words
+from native.chain import Chain
 from butter import _native
+from butter.step import step_words
 chain = Chain(_native.open_device("metal"))
 software = __import__("backend").Software()
 software.plant("{at_load}")
@@ -198,7 +200,7 @@ replay = chain.plan.prepare("{mode}")
 chain.reset(7)
 software.plant("{at_run}")
 for _ in range(4):
-    replay.run(greedy_words())
+    replay.run(step_words(repetition=1.0, sample=1, rows=1, use_bias=1))
 print("ran to the end")
 """
 
