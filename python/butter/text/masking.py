@@ -1,7 +1,7 @@
 """Special tokens that a user wrote in a message stay text: they end no turn and begin none."""
 
+import os
 import re
-import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +12,7 @@ class Mask:
     def __init__(self, special: Iterable[str]):
         longest_first = sorted(special, key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
-        self._word = f"MASKED{secrets.token_hex(8)}N"  # nobody can write it into a message
+        self._word = f"MASKED{os.urandom(8).hex()}N"  # nobody can write it into a message
         self.hidden: list[str] = []
 
     def hide(self, value: Any) -> Any:

@@ -5,14 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import exceptions
-
-from ..errors import ButterError, ConfigError, FileFormatError
+from ..errors import ConfigError, FileFormatError
 from ..hub import ModelFiles
 from ..jsonfile import read_json
-from .budget import BUDGET, MAX_VALUE, Budget, TemplateLimit
 from .messages import as_parts, as_text, checked_messages, plain
-from .sandbox import Environment, TemplateRefusal
 
 MAX_SOURCE = 1 << 20  # characters; the longest in use have some 30,000
 NEEDLE = "needle in the text"
@@ -157,57 +153,14 @@ class ChatTemplate:
             return ""
 
     def _run(self, name: str, variables: dict) -> str:
-        template = self._template(name)
-        token = BUDGET.set(Budget())
-        try:
-            return collect(template.generate(variables))
-        except TemplateRefusal as error:
-            raise ConfigError(
-                f"[template] the model's chat template refuses these messages: {error}"
-            ) from None
-        except TemplateLimit as error:
-            raise FileFormatError(f"[template] {name}: not rendered: {error}") from None
-        except exceptions.SecurityError as error:
-            raise FileFormatError(f"[template] {name}: reaches outside: {error}") from None
-        except (MemoryError, RecursionError) as error:
-            raise FileFormatError(
-                f"[template] {name}: not rendered: {type(error).__name__}"
-            ) from None
-        except ButterError:
-            raise
-        except Exception as error:  # whatever an expression in a template can raise
-            raise ConfigError(
-                f"[template] {name}: cannot render these messages: {type(error).__name__}: {error}"
-            ) from None
-        finally:
-            BUDGET.reset(token)
+        # Jinja and what it imports take 6 MiB, which a process without a chat never needs.
+        from . import rendering
 
-    def _template(self, name: str):
         with self._lock:
             if name not in self._compiled:
-                self._compiled[name] = compiled(name, self.sources[name])
-            return self._compiled[name]
-
-
-def compiled(name: str, source: str):
-    try:
-        return Environment().from_string(source)
-    except exceptions.TemplateSyntaxError as error:
-        raise FileFormatError(f"[template] {name}, line {error.lineno}: {error.message}") from None
-    except (Exception, RecursionError, MemoryError) as error:
-        raise FileFormatError(
-            f"[template] {name}: not compiled: {type(error).__name__}: {error!s:.200}"
-        ) from None
-
-
-def collect(pieces) -> str:
-    texts, size = [], 0
-    for piece in pieces:
-        size += len(piece)
-        if size > MAX_VALUE:
-            raise TemplateLimit(f"more than {MAX_VALUE} characters of text")
-        texts.append(piece)
-    return "".join(texts)
+                self._compiled[name] = rendering.compiled(name, self.sources[name])
+            template = self._compiled[name]
+        return rendering.render(name, template, variables)
 
 
 def mark_end(message: dict) -> None:
