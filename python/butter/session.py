@@ -1,9 +1,8 @@
 """A conversation, or any growing text, that is read only once."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from .errors import ConfigError
 from .prompt import Message, Prompt, is_messages
@@ -13,6 +12,8 @@ from .sequence import Sequence as Cached
 from .stream import Generation, Request, Stream, drain
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from .model import Model
 
 
@@ -22,6 +23,8 @@ class Session:
     A text or a list of messages goes through the chat template where the model has one: a text is
     the user's next message, a list replaces the conversation (the common start is not read again).
     Without a template, and for token ids, what is given continues what is there.
+
+    A request that fails leaves it as it was.
 
     Attributes:
         messages: The conversation so far, answers included.
@@ -75,14 +78,15 @@ class Session:
 
         params = self._model.params(**sampling)
         tokenizer = prompter.tokenizer
-        generation = Generation(self._own, self._lease, tokenizer, self._model._load_s, on_end)
+        load_s, guard = self._model._load_s, self._undone_by
+        generation = Generation(self._own, self._lease, tokenizer, load_s, on_end, guard)
         return generation.stream(Request(tokens, params, continues=not is_chat))
 
-    def logits(self, tokens: Sequence[int]) -> np.ndarray:
+    def logits(self, tokens: Sequence[int]) -> "np.ndarray":
         """Append token ids and return their logits [T, V] in f32."""
         self._need_open()
         ids = self._model._need().prompter.checked_ids(tokens)
-        with self._lease:
+        with self._lease, self._undone_by(BaseException):
             waiting, self._unread = self._unread, []
             return self._own().logits([*waiting, *ids])[len(waiting) :]
 
@@ -114,6 +118,18 @@ class Session:
 
     def __exit__(self, *_) -> None:
         self.close()
+
+    @contextmanager
+    def _undone_by(self, error: type[BaseException] = Exception) -> Iterator[None]:
+        """A request that ends with such an error leaves the session with what it held before."""
+        held = self.tokens
+        try:
+            yield
+        except error:
+            if cached := self._cached:
+                cached.restore(held)
+                self._unread = held[len(cached.tokens) :]
+            raise
 
     def _own(self) -> Cached:
         self._need_open()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from .errors import ConfigError
@@ -66,12 +67,14 @@ class Generation:
         tokenizer,
         load_s: float,
         on_end: Callable[["Generation", Cached], None] | None = None,
+        guard: Callable[[], AbstractContextManager] = nullcontext,
     ):
         self._sequence = sequence
         self._lease = lease
         self._tokenizer = tokenizer
         self._load_s = load_s
         self._on_end = on_end
+        self._guard = guard
         self.tokens: list[int] = []
         self.result: Result | None = None
 
@@ -80,7 +83,7 @@ class Generation:
 
     def _run(self, request: Request) -> Iterator[Piece]:
         began = time.perf_counter()
-        with self._lease:
+        with self._lease, self._guard():
             sequence = self._sequence()
             run = Run(sequence, request, self._tokenizer, began)
             try:

@@ -2,11 +2,13 @@
 
 import gc
 import weakref
+from functools import partial
 
+import numpy as np
 import pytest
 
 import butter
-from butter.errors import ConfigError
+from butter.errors import ConfigError, DeviceError
 from support.tiny import checkpoint
 
 PLAIN = {"temperature": 0, "ignore_eos": True, "max_tokens": 6}
@@ -117,6 +119,49 @@ def test_a_full_session_is_refused_with_numbers_and_can_be_truncated(model):
             session.generate([1, 2], **PLAIN)
         session.truncate(4)
         assert len(session.generate([1, 2], **PLAIN).tokens) == 6
+
+
+def test_a_failed_request_leaves_the_session_as_it_was(model):
+    fail = partial(model.device.inject_fault, "test fault")
+
+    def stream_and_fail(session, prompt):
+        stream = session.stream(prompt, **PLAIN)
+        next(stream)
+        fail()
+        list(stream)
+
+    def generate_and_fail(session, prompt):
+        fail()  # of the step that reads the prompt
+        session.generate(prompt, **PLAIN)
+
+    def score_and_fail(session, prompt):
+        fail()
+        session.logits([4, 4])
+
+    with model.session() as session, model.session() as spared:
+        for prompt in ("hello", "and now?"):
+            for ask in (generate_and_fail, stream_and_fail, score_and_fail):
+                held, messages = session.tokens, session.messages
+                with pytest.raises(DeviceError, match="test fault"):
+                    ask(session, prompt)
+                assert (session.tokens, session.messages) == (held, messages)
+            result = session.generate(prompt, **PLAIN)
+            assert result.tokens == spared.generate(prompt, **PLAIN).tokens
+            assert (session.tokens, session.messages) == (spared.tokens, spared.messages)
+
+
+def test_logits_after_a_failed_request_are_those_of_all_that_is_held(model):
+    with model.session() as session:
+        session.generate([1, 5, 9], **PLAIN)
+        held = session.tokens
+        for ask in (session.generate, session.logits):
+            model.device.inject_fault("test fault")
+            with pytest.raises(DeviceError):
+                ask([7, 7, 7])
+        got = session.logits([2])
+    with model.session() as other:
+        want = other.logits([*held, 2])[-1:]
+    assert np.abs(got - want).max() < 1e-4
 
 
 def test_a_dropped_session_takes_its_cache_with_it(model):
