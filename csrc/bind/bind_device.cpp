@@ -31,19 +31,6 @@ Slice to_slice(const Range& range) {
   return {buffer, offset, bytes};
 }
 
-/// The host's view of [offset, offset + bytes).
-std::byte* host_range(const Memory& memory, size_t offset, size_t bytes) {
-  if (offset > memory.size() || bytes > memory.size() - offset) {
-    throw Error(Code::kShape, "buffer",
-                concat("range is outside the buffer: got offset ", offset, " and ", bytes,
-                       " bytes, need at most ", memory.size()));
-  }
-  if (!memory.host()) {
-    throw Error(Code::kUnsupported, "buffer", "the host cannot address this device's memory.");
-  }
-  return memory.host() + offset;
-}
-
 void write(const Memory& memory, nb::handle data, size_t offset) {
   Py_buffer view;
   if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
@@ -131,6 +118,7 @@ nb::dict describe(const DeviceInfo& info) {
   out["warp"] = info.warp;
   out["threads"] = info.threads;
   out["memory_bytes"] = info.memory_bytes;
+  if (!info.warning.empty()) out["warning"] = info.warning;
   return out;
 }
 
@@ -141,6 +129,18 @@ std::vector<std::string_view> kernels() {
 }
 
 }  // namespace
+
+std::byte* host_range(const Memory& memory, size_t offset, size_t bytes) {
+  if (offset > memory.size() || bytes > memory.size() - offset) {
+    throw Error(Code::kShape, "buffer",
+                concat("range is outside the buffer: got offset ", offset, " and ", bytes,
+                       " bytes, need at most ", memory.size()));
+  }
+  if (!memory.host()) {
+    throw Error(Code::kUnsupported, "buffer", "the host cannot address this device's memory.");
+  }
+  return memory.host() + offset;
+}
 
 void bind_device(nb::module_& m) {
   nb::class_<Memory>(m, "Buffer", "Device memory; lives as long as anything refers to it.")
@@ -189,6 +189,8 @@ void bind_device(nb::module_& m) {
 
   m.def("open_device", &open_device, "name"_a = "auto", "threads"_a = 0, Release(),
         "Open metal, cuda, cuda:N or cpu; auto takes the first that this machine has.");
+  m.def("save_devices", &save_devices, Release(),
+        "Write to disk now what open devices would leave there at their end.");
 }
 
 }  // namespace butter

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/program.h"
 #include "core/replay.h"
+#include "core/step_ring.h"
 #include "step_fields.h"
 
 namespace nb = nanobind;
@@ -166,6 +167,7 @@ void bind_recorder(nb::module_& m) {
 
 void bind_program(nb::module_& m) {
   bind_recorder(m);
+  m.attr("STEP_SLOTS") = kRing;
   nb::class_<Replay>(m, "Replay", "A plan made ready to run again and again.")
       .def(
           "submit",

@@ -1,6 +1,9 @@
 #include "core/open_device.h"
 
 #include <charconv>
+#include <mutex>
+#include <utility>
+#include <vector>
 
 #include "core/error.h"
 
@@ -33,9 +36,7 @@ void refuse_threads(int threads, const std::string& name) {
                      ". Use 'cpu', or leave threads out."));
 }
 
-}  // namespace
-
-std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+std::shared_ptr<Device> open_by_name(const std::string& name, int threads) {
   if (name == "cpu") return open_cpu(threads);
   std::string why;
   if (name == "auto") {
@@ -57,6 +58,30 @@ std::shared_ptr<Device> open_device(const std::string& name, int threads) {
   }
   auto device = open_cuda(cuda_ordinal(name), &why);
   return required(std::move(device), name, why);
+}
+
+std::mutex opened_mutex;
+std::vector<std::weak_ptr<Device>> opened;
+
+}  // namespace
+
+std::shared_ptr<Device> open_device(const std::string& name, int threads) {
+  std::shared_ptr<Device> device = open_by_name(name, threads);
+  const std::lock_guard lock(opened_mutex);
+  std::erase_if(opened, [](const std::weak_ptr<Device>& entry) { return entry.expired(); });
+  opened.push_back(device);
+  return device;
+}
+
+void save_devices() {
+  std::vector<std::weak_ptr<Device>> devices;
+  {
+    const std::lock_guard lock(opened_mutex);
+    devices = opened;
+  }
+  for (const auto& entry : devices) {
+    if (const auto device = entry.lock()) device->save();
+  }
 }
 
 }  // namespace butter

@@ -13,4 +13,7 @@ namespace butter {
 /// DeviceError and ConfigError.
 std::shared_ptr<Device> open_device(const std::string& name, int threads);
 
+/// Device::save() of all that are open, for a process that ends without closing them.
+void save_devices();
+
 }  // namespace butter

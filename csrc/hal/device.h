@@ -20,6 +20,7 @@ struct DeviceInfo {
   uint32_t warp;     // lanes that run in lockstep
   uint32_t threads;  // worker threads of a CPU, else 1
   size_t memory_bytes;
+  std::string warning = {};  // what its user should know, if anything
 };
 
 /// One accelerator. Safe to share between threads; a Commands or an Encoder is not.
@@ -51,6 +52,10 @@ class Device {
 
   /// Waits for all submitted work. Errors stay with the submissions that stored them.
   virtual void synchronize() = 0;
+
+  /// Writes to disk now what it would leave there at its end, such as compiled code. Waits for no
+  /// other thread, and never throws.
+  virtual void save() {}
 };
 
 /// Null if this build or this machine has no such device; `why` then says which.

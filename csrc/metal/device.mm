@@ -34,13 +34,14 @@ class MetalDevice : public Device {
  public:
   MetalDevice(Ref<id<MTLDevice>> device, const char* family)
       : device_(std::move(device)),
+        pipelines_(device_),
         info_{device_.get().name.UTF8String,
               "metal",
               family,
               kWarp,
               1,
-              size_t(device_.get().recommendedMaxWorkingSetSize)},
-        pipelines_(device_),
+              size_t(device_.get().recommendedMaxWorkingSetSize),
+              pipelines_.library().cache_problem()},
         queue_(device_) {}
 
   const DeviceInfo& info() const override { return info_; }
@@ -72,11 +73,12 @@ class MetalDevice : public Device {
 
   void inject_fault(const std::string& message) override { queue_.inject_fault(message); }
   void synchronize() override { queue_.drain(); }
+  void save() override { pipelines_.library().save(); }
 
  private:
   const Ref<id<MTLDevice>> device_;
-  const DeviceInfo info_;
   PsoCache pipelines_;
+  const DeviceInfo info_;
   Queue queue_;
 };
 

@@ -31,6 +31,7 @@ class Library {
   struct Unit {
     Ref<id<MTLLibrary>> library;
     std::unique_ptr<Archive> archive;  // of a text
+    std::string failure;               // why the text does not compile
   };
 
   /// Without a metallib this compiles the kernel's text at its first use. Throws KernelError.
@@ -40,12 +41,19 @@ class Library {
   static Ref<id<MTLFunction>> function(const Unit& unit, const KernelInfo& info, Form form,
                                        MTLFunctionConstantValues* constants);
 
+  /// Why no compiled pipeline can be kept on disk, if one would have to be; else nothing.
+  const std::string& cache_problem() const { return cache_.problem; }
+
+  /// Writes the archives that have changed, but not those that another thread uses.
+  void save();
+
  private:
   Unit compile(const std::string& name);
 
   const Ref<id<MTLDevice>> device_;
   const std::string folder_;
   Unit all_;  // the metallib, if there is one
+  ArchiveFolder cache_;
   std::mutex mutex_;
   std::map<std::string, Unit> units_;  // by name of the text
 };

@@ -24,6 +24,11 @@ std::string kernel_folder() {
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
+const char* advice() {
+  const char* chosen = std::getenv("BUTTER_METAL_KERNELS");
+  return chosen && *chosen ? ". Unset BUTTER_METAL_KERNELS, or correct it." : ". Reinstall Butter.";
+}
+
 bool exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 /// "kernels/norm.py" gives "norm".
@@ -38,17 +43,20 @@ Library::Library(id<MTLDevice> device)
     : device_(Ref<id<MTLDevice>>::keep(device)), folder_(kernel_folder()) {
   const std::string path = folder_ + "/kernels.metallib";
   if (!exists(path)) {
-    if (exists(folder_ + "/metal")) return;
+    if (exists(folder_ + "/metal")) {
+      cache_ = ArchiveFolder::find();
+      return;
+    }
     throw Error(Code::kKernel, "metal",
                 concat("no kernels: got neither kernels.metallib nor a folder 'metal' in ", folder_,
-                       ". Reinstall Butter."));
+                       advice()));
   }
   NSError* error = nil;
   all_.library = Ref<id<MTLLibrary>>([device newLibraryWithURL:[NSURL fileURLWithPath:ns(path)]
                                                          error:&error]);
   if (!all_.library.get()) {
     throw Error(Code::kKernel, "metal",
-                concat("could not load ", path, ": ", reason(error), ". Reinstall Butter."));
+                concat("could not load ", path, ": ", reason(error), advice()));
   }
 }
 
@@ -73,15 +81,25 @@ Library::Unit& Library::unit(const KernelInfo& info, Form form) {
   // Held while compiling: another thread that needs this file would only compile it too.
   const std::lock_guard lock(mutex_);
   Unit& unit = units_[name];
-  if (!unit.library.get()) unit = compile(name);
+  if (!unit.library.get() && unit.failure.empty()) unit = compile(name);
+  // Each kernel of the text asks again, and compiling takes seconds.
+  if (!unit.failure.empty()) throw Error(Code::kKernel, "metal", unit.failure);
   return unit;
+}
+
+void Library::save() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;
+  for (const auto& [name, unit] : units_) {
+    if (unit.archive) unit.archive->save();
+  }
 }
 
 Library::Unit Library::compile(const std::string& name) {
   const std::string path = concat(folder_, "/metal/", name, ".metal");
   const std::optional<std::string> text = read_whole_file(path);
   if (!text) {
-    throw Error(Code::kKernel, "metal", concat("could not read ", path, ". Reinstall Butter."));
+    throw Error(Code::kKernel, "metal", concat("could not read ", path, advice()));
   }
   Ref<MTLCompileOptions*> options([[MTLCompileOptions alloc] init]);
   options.get().languageVersion = MTLLanguageVersion3_1;  // bfloat
@@ -91,9 +109,9 @@ Library::Unit Library::compile(const std::string& name) {
                                                     options:options
                                                       error:&error]);
   if (!library.get()) {
-    throw Error(Code::kKernel, "metal", concat("could not compile ", path, ": ", reason(error)));
+    return {{}, nullptr, concat("could not compile ", path, ": ", reason(error))};
   }
-  return {std::move(library), std::make_unique<Archive>(device_, name, *text)};
+  return {std::move(library), std::make_unique<Archive>(device_, cache_, name, *text), ""};
 }
 
 }  // namespace butter::metal

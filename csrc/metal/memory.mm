@@ -21,14 +21,19 @@ size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 Ref<id<MTLBuffer>> shared_buffer(id<MTLDevice> device, size_t bytes) {
   const NSUInteger length = round_up(std::max<size_t>(bytes, 1), kAlign);
-  Ref<id<MTLBuffer>> buffer(length <= device.maxBufferLength
-                                ? [device newBufferWithLength:length
-                                                      options:MTLResourceStorageModeShared]
-                                : nil);
-  if (!buffer.get()) {
+  if (length > device.maxBufferLength) {
     throw Error(Code::kMemory, "metal",
                 concat("could not allocate ", bytes, " bytes: one buffer holds at most ",
                        device.maxBufferLength, ". Use a smaller model or context."));
+  }
+  Ref<id<MTLBuffer>> buffer([device newBufferWithLength:length
+                                                options:MTLResourceStorageModeShared]);
+  if (!buffer.get()) {
+    throw Error(Code::kMemory, "metal",
+                concat("could not allocate ", bytes, " bytes: this process uses ",
+                       device.currentAllocatedSize, " on the GPU, which should hold at most ",
+                       device.recommendedMaxWorkingSetSize,
+                       ". Use a smaller model or context, or close other programs."));
   }
   return buffer;
 }

@@ -39,6 +39,8 @@ class PsoCache {
   const MetalPipeline& get(const KernelInfo& info, std::span<const uint32_t> consts,
                            Form form = Form::kPlain, uint32_t first = 0);
 
+  Library& library() { return library_; }
+
  private:
   struct Key {
     const KernelInfo* info;

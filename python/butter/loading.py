@@ -1,5 +1,7 @@
 """From a name to weights on a device."""
 
+import functools
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +15,8 @@ from .generation import SamplingParams, defaults_from
 from .lifecycle import Lifecycle, State
 from .prompt import Prompter
 from .registry import find_family
+
+log = logging.getLogger("butter.loading")
 
 
 @dataclass(frozen=True)
@@ -69,7 +73,15 @@ def open_device(name: str, threads: int | None):
         raise ConfigError(f"[model] threads: got {threads!r}, need a number from 1 to 1024")
     if threads is not None and not 1 <= threads <= 1024:
         raise ConfigError(f"[model] threads: got {threads}, need 1 to 1024")
-    return _native.open_device(name, threads or 0)
+    device = _native.open_device(name, threads or 0)
+    if warning := device.info.get("warning"):
+        warn_once(warning)
+    return device
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    log.warning("%s", text)
 
 
 def make_prompter(files: hub.ModelFiles, gguf: tuple | None, vocab_size: int) -> Prompter:

@@ -1,10 +1,18 @@
 """Pipelines on disk: where the archives lie, and that a folder gone bad costs only time."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from backend import Software, metal
 from one_kernel import add
 
-MISSED = 2  # one look into the archive, then the compiler
+from butter import _native, loading
+from butter.cli.interrupts import INTERRUPTED
+from butter.selftest import facts
+
+MISSED = 2  # one look into the archive, then the compiler; without an archive only that
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +70,79 @@ def test_an_archive_that_cannot_be_replaced_leaves_no_partial_file(software, cac
     assert list(cache.iterdir()) == [archive]
 
 
-def test_a_folder_that_cannot_be_made_costs_only_time(software, tmp_path, monkeypatch):
-    monkeypatch.setenv("BUTTER_METAL_CACHE", str(tmp_path / "no" / "such" / "folder"))
+def test_a_very_long_path_is_used(software, tmp_path, monkeypatch):
+    folder = tmp_path / "/".join(["long" * 50] * 6)
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("BUTTER_METAL_CACHE", str(folder))
     assert compilations(software) == MISSED
-    assert list(tmp_path.iterdir()) == []
+    assert compilations(software) == 1
+    assert [path.suffix for path in folder.iterdir()] == [".metalarchive"]
 
 
-def test_a_path_too_long_for_the_system_costs_only_time(software, tmp_path, monkeypatch):
-    monkeypatch.setenv("BUTTER_METAL_CACHE", str(tmp_path / "/".join(["long" * 50] * 6)))
-    assert compilations(software) == MISSED
-    assert list(tmp_path.iterdir()) == []
+UNUSABLE = {
+    "No such file or directory": lambda folder: folder / "no" / "such",
+    "Not a directory": lambda folder: folder / "file",
+    "File name too long": lambda folder: folder / ("long" * 75),
+}
+
+
+@pytest.mark.parametrize("reason", UNUSABLE)
+def test_a_folder_that_cannot_be_used_costs_only_time_and_is_named_once(
+    software, tmp_path, monkeypatch, caplog, reason
+):
+    (tmp_path / "file").touch()
+    path = UNUSABLE[reason](tmp_path)
+    monkeypatch.setenv("BUTTER_METAL_CACHE", str(path))
+    loading.warn_once.cache_clear()
+    for _ in range(2):
+        device = loading.open_device("metal", None)
+        software.reset()
+        add(device)
+        assert software.calls("device newComputePipelineState") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("butter.loading", "WARNING")
+    assert f"are not kept: {path}: {reason}. " in record.getMessage()
+    assert facts.sources(device.info)["warning"] == record.getMessage()
+
+
+def test_a_folder_that_is_used_or_not_wanted_needs_no_word(software, cache, monkeypatch, caplog):
+    for folder in (str(cache), ""):
+        monkeypatch.setenv("BUTTER_METAL_CACHE", folder)
+        assert "warning" not in loading.open_device("metal", None).info
+    assert not caplog.records
+
+
+LEAVE = """
+import os, signal, sys
+from butter.cli import interrupts
+from butter.loading import open_device
+from one_kernel import add
+interrupts.leave_at_once()
+device = open_device("metal", None)
+add(device)
+os.kill(os.getpid(), signal.SIGINT)
+print("still here")
+"""
+
+
+def test_ctrl_c_leaves_at_once_but_keeps_what_was_compiled(software, cache):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    child = subprocess.run(
+        [sys.executable, "-c", LEAVE], env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert (child.returncode, child.stdout, child.stderr) == (INTERRUPTED, "", "")
+    assert len(list(cache.iterdir())) == 1
+    assert compilations(software) == 1
+
+
+def test_devices_save_what_they_compiled_once(software, cache):
+    device = loading.open_device("metal", None)
+    add(device)
+    assert list(cache.iterdir()) == []
+    _native.save_devices()
+    (archive,) = cache.iterdir()
+    archive.unlink()
+    _native.save_devices()
+    del device
+    assert list(cache.iterdir()) == []

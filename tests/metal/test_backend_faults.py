@@ -71,6 +71,23 @@ def test_a_failed_request_is_raised_and_the_next_one_gives_its_tokens(software, 
         assert model.generate([1, 5, 9], max_tokens=6, temperature=0).tokens == want
 
 
+@pytest.mark.parametrize("nth", [1, 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_failed_request_leaves_its_session_as_it_was(software, mode, nth, tmp_path):
+    sampling = {"max_tokens": 6, "temperature": 0, "ignore_eos": True}
+    path = checkpoint("f32", tmp_path)
+    with butter.Model.load(path, device="metal", dispatch=mode, prewarm=False) as model:
+        session, spared = model.session(), model.session()
+        for prompt in ([1, 5, 9], [4, 4, 4]):
+            held = session.tokens
+            software.plant(f"fail_command_buffer:{nth}")  # the prompt's, or that of a token
+            with pytest.raises(DeviceError, match=r"\[metal\]"):
+                session.generate(prompt, **sampling)
+            assert (software.planted(), session.tokens) == (0, held)
+            got = session.generate(prompt, **sampling).tokens
+            assert got == spared.generate(prompt, **sampling).tokens
+
+
 def test_a_failed_allocation_is_raised(device, software):
     software.plant("fail_allocation:1")
     with pytest.raises(OutOfMemory):
@@ -101,8 +118,8 @@ def test_synchronize_waits_for_what_nobody_waited_for(chain):
 # -- libraries ---------------------------------------------------------------------------------
 
 
-def run_add():
-    device = _native.open_device("metal")
+def run_add(device=None):
+    device = device or _native.open_device("metal")
     memory = device.allocate(64)
     whole = (memory, 0, 64)
     device.run("add__f32", [whole, whole, (device.allocate(64), 0, 64)], dims=[1, 16])
@@ -119,22 +136,33 @@ def text_of(name):
     return Path(_native.__file__).parent / "metal" / f"{name}.metal"
 
 
+ADVICE = r" Unset BUTTER_METAL_KERNELS, or correct it\.$"
+
+
 def test_no_kernels_at_all_are_refused(library):
-    with pytest.raises(KernelError, match="neither kernels.metallib nor a folder 'metal'"):
+    text = "neither kernels.metallib nor a folder 'metal' in "
+    with pytest.raises(KernelError, match=rf"{text}.*\.{ADVICE}"):
         run_add()
 
 
 def test_a_corrupt_metallib_is_refused(library):
     (library / "kernels.metallib").write_bytes(b"MTLB" + bytes(1000))
-    with pytest.raises(KernelError, match=r"could not load .*kernels\.metallib"):
+    with pytest.raises(KernelError, match=rf"could not load .*kernels\.metallib.*{ADVICE}"):
         run_add()
 
 
-def test_text_that_does_not_compile_is_refused(library):
+def test_text_that_does_not_compile_is_refused_by_each_kernel_but_compiled_once(library, software):
     (library / "metal").mkdir()
-    (library / "metal" / "elementwise.metal").write_text("kernel void broken(")
-    with pytest.raises(KernelError, match=r"could not compile .*elementwise\.metal"):
-        run_add()
+    text = library / "metal" / "elementwise.metal"
+    text.write_text("kernel void broken(")
+    device = _native.open_device("metal")
+    software.reset()
+    for _ in range(3):
+        with pytest.raises(KernelError, match=r"could not compile .*elementwise\.metal"):
+            run_add(device)
+    assert software.calls("device newLibraryWithSource") == 1
+    shutil.copy(text_of("elementwise"), text)
+    run_add()  # a new device tries again
 
 
 def test_a_metallib_without_a_kernel_is_refused(library, software):
@@ -147,7 +175,7 @@ def test_a_metallib_without_a_kernel_is_refused(library, software):
 
 def test_a_missing_text_is_refused(library):
     (library / "metal").mkdir()
-    with pytest.raises(KernelError, match=r"could not read .*elementwise\.metal"):
+    with pytest.raises(KernelError, match=rf"could not read .*elementwise\.metal\.{ADVICE}"):
         run_add()
 
 

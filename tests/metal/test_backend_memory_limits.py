@@ -1,5 +1,7 @@
 """Memory that runs out while a program is prepared, and programs too large for a mode."""
 
+import re
+
 import numpy as np
 import pytest
 from backend import MODES, Software, metal
@@ -53,9 +55,14 @@ def test_a_gpu_that_is_full_is_a_typed_error(software, monkeypatch):
     monkeypatch.setenv("SOFTMETAL_MEMORY", str(1 << 20))
     with pytest.raises(OutOfMemory, match="one buffer holds at most 524288"):
         device.allocate((1 << 19) + 1)
-    with pytest.raises(OutOfMemory):
+    with pytest.raises(OutOfMemory) as full:
         kept = [device.allocate(1 << 18) for _ in range(5)]
         assert not kept
+    text = str(full.value)
+    used = re.search("could not allocate 262144 bytes: this process uses ([0-9]+) on the GPU", text)
+    assert used and (1 << 20) - (1 << 18) < int(used[1]) <= 1 << 20
+    assert "at most 1048576. " in text
+    assert "one buffer" not in text
 
 
 def test_a_file_larger_than_a_buffer_is_a_typed_error(software, tmp_path, monkeypatch):

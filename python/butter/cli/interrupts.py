@@ -8,7 +8,7 @@ INTERRUPTED = 130  # 128 + SIGINT, as shells expect
 
 
 def leave_at_once() -> None:
-    """From now on Ctrl-C ends the process. Imports and loading have nothing that must be saved."""
+    """From now on Ctrl-C ends the process; of imports and loading only compiled code is saved."""
     _install(_leave)
 
 
@@ -39,6 +39,8 @@ def _install(handler, number: int = signal.SIGINT) -> None:
 def _leave(_signal, _frame) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         os.write(2, b"\n")
+    if native := sys.modules.get("butter._native"):
+        native.save_devices()  # minutes may have gone into what they compiled
     os._exit(INTERRUPTED)
 
 

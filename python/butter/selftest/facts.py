@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+# Beside our own those of the test builds' Metal, whose faults would look like the device's.
+SETTINGS = ("BUTTER_", "SOFTMETAL_", "MSL_", "OBJCRT_", "MTL_", "METAL_")
 PACKAGES = ("numpy", "tokenizers", "jinja2", "huggingface-hub", "nanobind-backend")
 
 
@@ -66,8 +68,9 @@ def sources(device: dict[str, Any]) -> dict[str, str]:
             else f"{folder / 'metal'} (text, compiled at its first use)"
         )  # fmt: skip
         found["cache"] = "not needed" if is_library else cache_folder() or "none"
-    settings = {name: os.environ[name] for name in sorted(os.environ) if name.startswith("BUTTER_")}
-    return found | settings
+    if warning := device.get("warning"):
+        found["warning"] = warning
+    return found | {k: v for k, v in sorted(os.environ.items()) if k.startswith(SETTINGS)}
 
 
 def other_devices(kind: str) -> dict[str, str]:
