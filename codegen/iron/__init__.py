@@ -17,6 +17,7 @@ from .lang import (
     ceil,
     cos,
     dim,
+    dot_bf16,
     dot_u8i8,
     exp,
     f16,
@@ -53,8 +54,8 @@ from .lang import (
 
 __all__ = [
     "WARP", "Const", "In", "InOut", "IronError", "K", "Out", "T", "W", "array", "barrier",
-    "bf16", "bitcast", "ceil", "cos", "dim", "dot_u8i8", "exp", "f16", "f32", "floor", "fma",
-    "group", "i8", "i16", "i32", "inline", "kernel", "lane", "lanes", "log", "mulhi",
+    "bf16", "bitcast", "ceil", "cos", "dim", "dot_bf16", "dot_u8i8", "exp", "f16", "f32", "floor",
+    "fma", "group", "i8", "i16", "i32", "inline", "kernel", "lane", "lanes", "log", "mulhi",
     "num_warps", "prefetch", "rint", "rsqrt", "select", "shared", "sin", "sqrt", "step", "tanh",
     "u8", "u16", "u32", "unroll", "warp", "warps",
 ]  # fmt: skip

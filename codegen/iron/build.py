@@ -73,7 +73,10 @@ def build(kernels: dict[str, Kernel], out: Path, emit: tuple[str, ...] = EMITTER
         for source, funcs in by_source.items():
             chosen = [f for f in funcs if target != "cpu" or on_cpu(kernels, f)]
             _write_source(out, target, source, [lower(clone(f), target) for f in chosen])
-    write(out / "cpu" / "table.cpp", table([f.symbol for f in plain if on_cpu(kernels, f)]))
+    on = [f for f in plain if on_cpu(kernels, f)]
+    write(out / "cpu" / "table.cpp", table([f.symbol for f in on]))
+    if "cpu" in emit:
+        _write_bf16(out, [f for f in on if any(op.kind == "dot_bf16" for op in f.body.walk())])
     # Types decide how much group memory reductions take.
     typed = sorted((lower(f, "cuda", "TypeCheck") for f in plain), key=lambda f: f.symbol)
     write(out / "manifest.cpp", manifest.cpp(typed))
@@ -97,6 +100,16 @@ def _write_source(out: Path, target: str, source: str, funcs: list[Func]) -> Non
     if target == "msl":
         tables = module.translation_unit(source, funcs, tables=True)
         write(out / folder / f"{source}_tables.{suffix}", tables)
+
+
+def _write_bf16(out: Path, funcs: list[Func]) -> None:
+    """The kernels that gain by an instruction for pairs of bf16, for sets that only add it."""
+    for source in sorted({f.source for f in funcs}):
+        text = emitter("cpu").translation_unit(
+            source, [lower(clone(f), "cpu") for f in funcs if f.source == source]
+        )
+        write(out / "cpu_bf16" / f"{source}.cpp", text)
+    write(out / "cpu_bf16" / "table.cpp", table([f.symbol for f in funcs]))
 
 
 def emitter(target: str) -> ModuleType:

@@ -20,7 +20,7 @@ PLAIN = {
     "warp.max": ("warp_max", 1), "warp.min": ("warp_min", 1), "warp.scan_sum": ("warp_scan_sum", 1),
     "warp.read": ("warp_read", 2), "warp.id": ("warp_id", 0), "lane": ("lane", 0),
     "num_warps": ("num_warps", 0), "select": ("select", 3), "fma": ("fma", 3),
-    "mulhi": ("mulhi", 2),
+    "mulhi": ("mulhi", 2), "dot_bf16": ("dot_bf16", 3),
 } | {
     name: (name, 1)
     for name in (

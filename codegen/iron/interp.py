@@ -215,6 +215,9 @@ class _Group:
     def op_dp4a(self, op: Op, mask: Any, acc: Any, codes: Any, x: Any) -> Any:
         return ops.dp4a(acc, codes, x)
 
+    def op_dot_bf16(self, op: Op, mask: Any, acc: Any, a: Any, b: Any) -> Any:
+        return ops.dot_bf16(acc, a, b)
+
     def op_dot_u8i8(self, op: Op, mask: Any, *words: Any) -> Any:
         half = len(words) // 2
         acc: Any = np.int32(0)

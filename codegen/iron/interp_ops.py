@@ -137,6 +137,17 @@ def dp4a(acc: Any, codes: Any, x: Any) -> Any:
     return acc
 
 
+def dot_bf16(acc: Any, a: Any, b: Any) -> Any:
+    """acc plus the products of the low halves, then of the high halves, as bf16."""
+    for shift, keep in ((16, 0xFFFFFFFF), (0, 0xFFFF0000)):
+        x, y = (
+            bitcast(np.asarray(w, np.uint32) << np.uint32(shift) & np.uint32(keep), "f32")
+            for w in (a, b)
+        )
+        acc = fma("f32", x, y, acc)
+    return acc
+
+
 # -- across lanes: x is [warps, lanes of a warp] --------------------------------------------------
 
 COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}

@@ -38,6 +38,9 @@ Ops (args -> results; attributes in braces):
                                    below 2**bits times signed bytes
     dp4a (acc, c, x)               -> i32, acc plus four products of unsigned bytes of c and signed
                                    bytes of x; wraps
+    dot_bf16 (acc, a, b)           -> f32, acc plus the products of the two bf16 that each word
+                                   holds, low half first; each is added with one rounding, and a
+                                   device may take subnormals for zero
     for {kind} (start, stop, step, init…) [iv, carried…] -> carried…
                                    kind: range | lanes (of the group; inside a warps loop, of the
                                    warp) | warps

@@ -31,7 +31,7 @@ class Gone:
 
 GONE = (
     Gone("ConstFold", GPUS, ("warp_width", "num_warps"), "widths of a GPU are known"),
-    Gone("TileLowering", GPUS, ("dot_u8i8",), "only simd.h has it"),
+    Gone("TileLowering", GPUS, ("dot_u8i8", "dot_bf16"), "only the CPU has it"),
     Gone("TypeCheck", ("cpu", "msl"), ("dp4a",), "only CUDA has it"),
     Gone("Schedule", ("cpu",), ("barrier", *WHOLE_GROUP), "a group is one warp"),
     Gone("Schedule", GPUS, ("prefetch",), "other warps hide latency"),
@@ -52,6 +52,7 @@ SIGNATURES = {
                     "F -> F"),
     "fma": "N N N -> N", "mulhi": "u32 u32 -> u32", "select": "bool T T -> T",
     "cast": "T -> to", "bitcast": "S -> to", "dp4a": "i32 u32 u32 -> i32",
+    "dot_bf16": "f32 u32 u32 -> f32",
     **dict.fromkeys(("warp_sum", "warp_max", "warp_min", "warp_scan_sum"), "N -> N"),
     **dict.fromkeys((*GROUP_REDUCE, "across_warps_sum"), "N -> N"), "warp_read": "T u32 -> T",
     "barrier": "->", "return_if": "bool ->", "step_store": "N ->",

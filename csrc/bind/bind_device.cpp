@@ -131,6 +131,7 @@ nb::dict describe(const DeviceInfo& info) {
   out["warp"] = info.warp;
   out["threads"] = info.threads;
   out["memory_bytes"] = info.memory_bytes;
+  out["has_bf16_dot"] = info.has_bf16_dot;
   if (!info.warning.empty()) out["warning"] = info.warning;
   return out;
 }
@@ -165,6 +166,7 @@ void bind_device(nb::module_& m) {
       .def_prop_ro("warp", [](const Device& d) { return d.info().warp; })
       .def_prop_ro("threads", [](const Device& d) { return d.info().threads; })
       .def_prop_ro("memory_bytes", [](const Device& d) { return d.info().memory_bytes; })
+      .def_prop_ro("has_bf16_dot", [](const Device& d) { return d.info().has_bf16_dot; })
       .def_prop_ro("info", [](const Device& d) { return describe(d.info()); })
       .def("allocate", &Device::allocate, "nbytes"_a, "sparse"_a = false, Release(),
            "Zeroed memory. Sparse memory takes pages only when they are touched.")

@@ -21,7 +21,8 @@ constexpr int kMaxThreads = 1024;
 class CpuDevice : public Device {
  public:
   CpuDevice(Isa isa, int threads)
-      : info_{processor_name(), "cpu", isa.name, isa.warp, uint32_t(threads), physical_memory()},
+      : info_{processor_name(), "cpu", isa.name, isa.warp, uint32_t(threads), physical_memory(),
+              !isa.bf16.empty()},
         pipelines_(std::move(isa)),
         pool_(threads, threads > usable_threads()) {}
 

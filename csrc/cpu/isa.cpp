@@ -28,7 +28,11 @@ std::vector<Candidate> candidates() {
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
-  return {{{"base", 4, table_base}, true}, {{"v3", 8, table_v3}, v3}, {{"v4", 16, table_v4}, v4}};
+  const bool v4_bf16 = v4 && __builtin_cpu_supports("avx512bf16");
+  return {{{"base", 4, table_base}, true},
+          {{"v3", 8, table_v3}, v3},
+          {{"v4", 16, table_v4}, v4},
+          {{"v4_bf16", 16, table_v4, table_v4_bf16}, v4_bf16}};
 }
 
 #elif defined(__aarch64__)

@@ -13,6 +13,7 @@ struct Isa {
   std::string name;
   uint32_t warp;  // f32 lanes of one vector register
   std::span<const KernelEntry> table;
+  std::span<const KernelEntry> bf16 = {};  // kernels that come before those of the table
 };
 
 /// The widest set that the processor has, or the one that BUTTER_ISA names.

@@ -24,6 +24,7 @@ struct KernelEntry {
 extern const std::span<const KernelEntry> table_base;
 extern const std::span<const KernelEntry> table_v3;
 extern const std::span<const KernelEntry> table_v4;
+extern const std::span<const KernelEntry> table_v4_bf16;  // only what differs from v4
 extern const std::span<const KernelEntry> table_neon;
 extern const std::span<const KernelEntry> table_dotprod;
 

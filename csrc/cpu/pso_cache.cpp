@@ -30,16 +30,26 @@ const CpuPipeline& PsoCache::get(const KernelInfo& info, std::span<const uint32_
   return *pipelines_.try_emplace(key, std::move(built)).first->second;
 }
 
+namespace {
+
+CpuKernel find(std::span<const KernelEntry> table, std::string_view symbol) {
+  const auto at = std::ranges::lower_bound(
+      table, symbol, {}, [](const KernelEntry& e) { return std::string_view(e.symbol); });
+  return at != table.end() && at->symbol == symbol ? at->fn : nullptr;
+}
+
+}  // namespace
+
 std::unique_ptr<CpuPipeline> PsoCache::build(const KernelInfo& info,
                                              std::span<const uint32_t> consts) const {
-  const auto at = std::ranges::lower_bound(
-      isa_.table, info.symbol, {}, [](const KernelEntry& e) { return std::string_view(e.symbol); });
-  if (at == isa_.table.end() || at->symbol != info.symbol) {
+  CpuKernel fn = find(isa_.bf16, info.symbol);
+  if (!fn) fn = find(isa_.table, info.symbol);
+  if (!fn) {
     throw Error(
         Code::kKernel, "cpu",
         concat("this build has no ", isa_.name, " code for '", info.symbol, "'. Rebuild Butter."));
   }
-  return std::make_unique<CpuPipeline>(info, at->fn,
+  return std::make_unique<CpuPipeline>(info, fn,
                                        std::vector<uint32_t>(consts.begin(), consts.end()));
 }
 

@@ -64,8 +64,16 @@ class DenseMatrix:
 
     def product(self, p, x):
         """x [rows, k] times the transposed matrix: [rows, n]."""
+        if p.device.has_bf16_dot and self._has_pairs and not p.exact:
+            multiply = p.gemv_bf16 if p.rows == 1 else p.gemm_bf16
+            return multiply(x.rounded().view("u32"), p.bind(self.array).view("u32"))
         multiply = p.gemv if p.rows == 1 else p.gemm
         return multiply(x.plain(), self)
+
+    @property
+    def _has_pairs(self) -> bool:
+        """Whether each row is whole aligned words of two bf16."""
+        return self.dtype == "bf16" and self.shape[1] % 2 == 0 and self.array.offset % 4 == 0
 
     def gather(self, p, ids):
         """Rows of the matrix: [len(ids), k]."""

@@ -74,7 +74,8 @@ class Model:
             prewarm: Record the programs and run them once, so that the first request is fast;
                 also looks at every weight for values that are not finite.
             on_event: Called with each `Event` of the lifecycle, from the loading thread.
-            exact: Quantized matrices meet f32 activations instead of int8 blocks; slower.
+            exact: Matrices meet f32 activations, quantized ones no int8 blocks, bf16 ones none
+                that are rounded to bf16; slower.
             quantize: Quantize the matrices while they are loaded: "q4" (or q2, q3, q5, q6, q8),
                 "q4-g64" for groups of 64 instead of 32, or {"bits": 4, "group_size": 64,
                 "head_bits": 8}, where head_bits is for the embedding and the output head. Codes

@@ -73,7 +73,7 @@ class Recorder(Kernels):
         rows: Token rows of a step; `Dynamic` where each step chooses.
         is_batch: Each row is the next token of a sequence of its own, with a step block of its own.
         dtype: Of activations.
-        exact: Products with quantized weights take activations as they are, not as int8.
+        exact: Products take f32 activations, not int8 or bf16 ones.
     """
 
     def __init__(

@@ -184,6 +184,15 @@ def test_packed_dot_products():
     np.testing.assert_array_equal(got, acc + (c8[0] * x8[0]).sum(axis=1))
 
 
+def test_pairs_of_bf16_are_added_low_half_first():
+    a, b = (integers((32,), 0, 2**32, "u32", seed) & np.uint32(0xBFFFBFFF) for seed in (1, 2))
+    acc = integers((32,), -1000, 1000, "i32").astype(np.float32)
+    halves = [[w << np.uint32(16), w & np.uint32(0xFFFF0000)] for w in (a, b)]
+    low, high = (np.float64(x.view("f4")) * y.view("f4") for x, y in zip(*halves, strict=True))
+    got = OneOp("dot_bf16", ["f32", "u32", "u32"], "f32").run(acc, a, b)
+    np.testing.assert_array_equal(got, (np.float32(acc + low) + high).astype(np.float32))
+
+
 def test_a_code_must_fit_its_bits():
     with pytest.raises(IronError, match="does not fit 4 bits"):
         OneOp("dot_u8i8", ["u32"] * 2, "i32", bits=4).run(np.uint32([0x10]), np.uint32([0]))

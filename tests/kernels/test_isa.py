@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-ISAS = ["base", "v3"] if platform.machine() in ("x86_64", "AMD64") else ["neon"]
-SUBJECTS = [HERE / f"test_{name}.py" for name in ("gemv", "gemm", "attention")]
-CHOSEN = "cpu and (extreme or long or any_number)"
+ISAS = ["base", "v3", "v4"] if platform.machine() in ("x86_64", "AMD64") else ["neon"]
+SUBJECTS = [HERE / f"test_{name}.py" for name in ("gemv", "gemm", "bf16", "attention")]
+CHOSEN = "cpu and (extreme or long or any_number or pairs)"
 
 
 @pytest.mark.parametrize("isa", ISAS)

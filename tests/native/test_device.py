@@ -9,7 +9,7 @@ from butter import _native
 from butter.errors import ConfigError, DeviceError, KernelError, OutOfMemory, ShapeError
 from butter.step import step_words
 
-ISAS = {"base": 4, "v3": 8, "v4": 16, "neon": 4, "dotprod": 4}
+ISAS = {"base": 4, "v3": 8, "v4": 16, "v4_bf16": 16, "neon": 4, "dotprod": 4}
 
 
 def filled(device, values):

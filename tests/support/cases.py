@@ -14,6 +14,7 @@ from .rand import DTYPES, integers, normal, poisoned
 DIMS = {
     "rows": 3, "rowsL": 2, "n": 256, "k": 256, "stored": 300, "vocab": 77, "V": 3001, "heads": 3,
     "half": 16, "D": 40, "Hkv": 2, "P": 640, "R": 700, "splits": 2,
+    "pairs": 77,
 }  # fmt: skip
 STEP = {
     "pos": 400, "rows": 3, "kv_len": 403, "splits": 2, "seed_lo": 7, "seed_hi": 9, "draw": 3,
@@ -79,6 +80,8 @@ def _array(
         return integers(shape, 0, dims.get("vocab", dims.get("V", 2)), "i32", seed)
     if p.name == "counts":
         return integers(shape, 0, 2, "u32", seed) * np.uint32(3)
+    if exprs.text(p.shape[-1]) == "pairs":  # words of two bf16
+        return normal((*shape[:-1], 2 * shape[-1]), "bf16", seed).view(np.uint32)
     if p.dtype in ("f32", "f16", "bf16"):
         return normal(shape, p.dtype, seed, 0.1 if "scale" in p.name else 1.0)
     info = {"i8": (-128, 128), "u8": (0, 256), "i32": (-1000, 1000), "u32": (0, 2**32)}

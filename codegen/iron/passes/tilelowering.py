@@ -1,7 +1,7 @@
 """TileLowering: turn the primitives over packed data into what each target computes best.
 
-A CPU keeps `dot_u8i8`: simd.h has one chain of instructions for it per instruction set. CUDA has an
-instruction for four products, Metal has none and multiplies unpacked bytes.
+A CPU keeps them: simd_dot.h has the best instructions of each set. CUDA has an instruction for four
+products of bytes, Metal has none and multiplies unpacked bytes; both unpack pairs of bf16.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ Emit = Callable[..., Value]
 
 
 def run(func: Func, target: str) -> None:
-    """Replace every dot_u8i8 on GPUs."""
+    """Replace every dot_u8i8 and dot_bf16 on GPUs."""
     if target == "cpu":
         return
     lower = {"cuda": _chain, "msl": _unpacked}[target]
@@ -25,7 +25,7 @@ def _lower(block: Block, lower: Callable) -> None:
     old, block.ops = block.ops, []
     bytes_of: dict = {}  # unpacked once per block, however many dots use them
     for op in old:
-        if op.kind != "dot_u8i8":
+        if op.kind not in ("dot_u8i8", "dot_bf16"):
             block.ops.append(op)
             continue
 
@@ -35,7 +35,10 @@ def _lower(block: Block, lower: Callable) -> None:
             return new.result
 
         half = len(op.args) // 2
-        lower(emit, op.args[:half], op.args[half:], bytes_of)
+        if op.kind == "dot_bf16":
+            _pairs(emit, *op.args)
+        else:
+            lower(emit, op.args[:half], op.args[half:], bytes_of)
         block.ops[-1].results = op.results
 
 
@@ -73,3 +76,21 @@ def _signed_byte(emit: Emit, word: Value, k: int) -> Value:
     if k < 3:
         word = emit("shl", "i32", word, emit("const", "i32", value=24 - 8 * k))
     return emit("shr", "i32", word, emit("const", "i32", value=24))
+
+
+def _pairs(emit: Emit, acc: Value, a: Value, b: Value) -> None:
+    """A bf16 is the upper half of the same f32."""
+    for half in (_low_half, _high_half):
+        acc = emit("fma", "f32", half(emit, a), half(emit, b), acc)
+
+
+def _low_half(emit: Emit, word: Value) -> Value:
+    return _as_f32(emit, emit("shl", "u32", word, emit("const", "u32", value=16)))
+
+
+def _high_half(emit: Emit, word: Value) -> Value:
+    return _as_f32(emit, emit("and", "u32", word, emit("const", "u32", value=0xFFFF0000)))
+
+
+def _as_f32(emit: Emit, word: Value) -> Value:
+    return emit("bitcast", "f32", word, to="f32")

@@ -151,6 +151,10 @@ class _Checker:
             op.result.type = self.default(op, op.args[0])
             if op.result.type == "bool":
                 raise self.fail(op, f"{spoken(op)} of a condition", "count it: u32(…)")
+        elif kind == "dot_bf16":
+            for i, type_ in enumerate(("f32", "u32", "u32")):
+                self.coerce(op, i, type_)
+            op.result.type = "f32"
         elif kind == "dot_u8i8":
             for i in range(len(op.args)):
                 self.coerce(op, i, "u32")

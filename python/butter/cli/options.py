@@ -13,7 +13,7 @@ _MODEL = [
     click.option("--device", default="auto", show_default=True, help="auto, cpu, metal or cuda."),
     click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores]."),
     click.option("--max-context", type=click.IntRange(1), help="Tokens of prompt and answer."),
-    click.option("--exact", is_flag=True, help="f32 activations in quantized products."),
+    click.option("--exact", is_flag=True, help="f32 activations in all products."),
     click.option(
         "--quantize",
         metavar="FORM",

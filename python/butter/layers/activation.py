@@ -31,6 +31,7 @@ class Activation:
         self._make_plain = plain
         self._make_quantized = quantized
         self._plain: Tensor | None = None
+        self._rounded: Tensor | None = None
         self._quantized: dict[int, Quantized] = {}
 
     @staticmethod
@@ -42,6 +43,12 @@ class Activation:
         if self._plain is None:
             self._plain = self._make_plain()
         return self._plain
+
+    def rounded(self) -> Tensor:
+        """The value in bf16."""
+        if self._rounded is None:
+            self._rounded = self._p.round_bf16(self.plain())
+        return self._rounded
 
     def quantized(self, block: int) -> Quantized:
         """The value as int8 in blocks of `block`."""

@@ -84,17 +84,25 @@ def make_inputs(kernel: Kernel, dims: Mapping[str, int]) -> dict[str, np.ndarray
 
 def values(param: Param, shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Floats in [-1, 1), exact in their dtype. Integers of one axis are indices or counts, below
-    INDEX_END; those of more axes are packed codes, so any bits.
+    INDEX_END; those of more axes are packed codes, so any bits, or else two bf16 ("pairs").
     """
+    if param.shape[-1].text == "pairs":
+        halves = floats(random_words(2 * int(np.prod(shape)), seed), "bf16")
+        return halves.view(np.uint32).reshape(shape)
     words = random_words(int(np.prod(shape)), seed).reshape(shape)
     dtype = NUMPY[param.dtype]
-    bits = FRACTION_BITS.get(param.dtype)
-    if bits is None:
-        return (words % INDEX_END if len(shape) == 1 else words).astype(dtype)
+    if param.dtype in FRACTION_BITS:
+        return floats(words, param.dtype)
+    return (words % INDEX_END if len(shape) == 1 else words).astype(dtype)
+
+
+def floats(words: np.ndarray, dtype: str) -> np.ndarray:
+    """In [-1, 1), from the lowest bits of each word; bf16 as its bits."""
+    bits = FRACTION_BITS[dtype]
     exact = (words % (1 << bits + 1)).astype(np.float32) / np.float32(1 << bits) - np.float32(1)
-    if param.dtype == "bf16":
-        return (exact.view(np.uint32) >> 16).astype(dtype)
-    return exact.astype(dtype)
+    if dtype == "bf16":
+        return (exact.view(np.uint32) >> 16).astype(NUMPY[dtype])
+    return exact.astype(NUMPY[dtype])
 
 
 def random_words(count: int, seed: int) -> np.ndarray:
