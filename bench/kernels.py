@@ -61,6 +61,10 @@ def shapes() -> list[Shape]:
         rows.append(Shape(f"gemv {kind} 2048×2048", (f"gemv__f32_{kind}",), dims))
         dims = {"rows": 256, "n": 2048, "k": 2048}
         rows.append(Shape(f"gemm {kind} 256 rows 2048×2048", (f"gemm__f32_{kind}",), dims))
+    for count, name in [(1, "gemv_bf16"), (256, "gemm_bf16")]:
+        size = f"{count} rows 2048×2048" if count > 1 else "2048×2048"
+        dims = {"rows": count, "n": 2048, "pairs": 1024}
+        rows.append(Shape(f"{name} {size}", (f"{name}__f32",), dims, unit="bf16"))
     for heads, kv, shared in [(9, 3, 3), (32, 8, 4)]:
         for keys in (1024, 8192, 32768):
             parts = min(16, keys // PART)
@@ -174,7 +178,7 @@ def measure(
         rows += [
             with_limits(bench.run(shape), bandwidth, core)
             for shape in shapes()
-            if only in shape.name
+            if only in shape.name and core.get(shape.unit)
         ]
     return rows
 

@@ -86,7 +86,9 @@ def limits(r: Result) -> str:
     rows = [[f"read {mib} MiB, GB/s", *(spread(r.bandwidth(t).get(mib, [])) for t in threads)]
             for mib in sizes]  # fmt: skip
     core = r.data["peaks"]
-    for name, unit in [("f32", "GFLOP/s"), ("int8", "GOP/s")]:
+    for name, unit in [("f32", "GFLOP/s"), ("bf16", "GFLOP/s"), ("int8", "GOP/s")]:
+        if name not in core:
+            continue
         rows.append([f"{name} multiply-add, {unit}", *(f"{core[name] * t:.0f}" for t in threads)])
     note = (
         "Reading is measured again before each round; shares are of the reading just before. "

@@ -37,9 +37,9 @@ def read_gb_per_s(threads: int, mib: int = 1024, repeats: int = 9) -> list[float
 
 
 def peaks(repeats: int = 3) -> dict[str, float]:
-    """G operations/s of one core, 2 per multiply-add; int8 is 0 where this is not known."""
-    f32, int8 = zip(*_output("peak", repeats), strict=True)
-    return {"f32": statistics.median(f32), "int8": statistics.median(int8)}
+    """G operations/s of one core, 2 per multiply-add; 0 where it has no instruction."""
+    rates = zip(*_output("peak", repeats), strict=True)
+    return dict(zip(("f32", "int8", "bf16"), map(statistics.median, rates), strict=True))
 
 
 def main() -> None:
@@ -56,7 +56,8 @@ def main() -> None:
                 f"read {mib} MiB, {threads} thread{'s' * (threads > 1)}: "
                 f"{statistics.median(rates):.1f} GB/s ({low:.1f}..{high:.1f})"
             )
-    print("1 core: {f32:.0f} f32 GFLOP/s, {int8:.0f} int8 GOP/s".format(**peaks()))
+    rates = ", ".join(f"{rate:.0f} {name}" for name, rate in peaks().items())
+    print(f"1 core, G operations/s: {rates}")
 
 
 if __name__ == "__main__":
