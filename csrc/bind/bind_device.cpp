@@ -31,19 +31,6 @@ Slice to_slice(const Range& range) {
   return {buffer, offset, bytes};
 }
 
-/// The host's view of [offset, offset + bytes).
-std::byte* host_range(const Memory& memory, size_t offset, size_t bytes) {
-  if (offset > memory.size() || bytes > memory.size() - offset) {
-    throw Error(Code::kShape, "buffer",
-                concat("range is outside the buffer: got offset ", offset, " and ", bytes,
-                       " bytes, need at most ", memory.size()));
-  }
-  if (!memory.host()) {
-    throw Error(Code::kUnsupported, "buffer", "the host cannot address this device's memory.");
-  }
-  return memory.host() + offset;
-}
-
 void write(const Memory& memory, nb::handle data, size_t offset) {
   Py_buffer view;
   if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
@@ -143,6 +130,18 @@ std::vector<std::string_view> kernels() {
 }
 
 }  // namespace
+
+std::byte* host_range(const Memory& memory, size_t offset, size_t bytes) {
+  if (offset > memory.size() || bytes > memory.size() - offset) {
+    throw Error(Code::kShape, "buffer",
+                concat("range is outside the buffer: got offset ", offset, " and ", bytes,
+                       " bytes, need at most ", memory.size()));
+  }
+  if (!memory.host()) {
+    throw Error(Code::kUnsupported, "buffer", "the host cannot address this device's memory.");
+  }
+  return memory.host() + offset;
+}
 
 void bind_device(nb::module_& m) {
   nb::class_<Memory>(m, "Buffer", "Device memory; lives as long as anything refers to it.")

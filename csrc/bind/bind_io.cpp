@@ -34,11 +34,11 @@ nb::object to_str(std::string_view text) {
 
 template <typename T>
 nb::object numbers(const GgufArray& array) {
-  // The file does not align them; numpy wants aligned elements.
+  // The file does not align them; a memoryview wants aligned elements.
   T* copy = new T[array.count];
   const nb::capsule owner(copy, [](void* p) noexcept { delete[] static_cast<T*>(p); });
   if (array.count != 0) std::memcpy(copy, array.numbers.data(), array.numbers.size());
-  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(copy, {array.count}, owner));
+  return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(copy, {array.count}, owner));
 }
 
 nb::object to_python(const GgufArray& array) {
@@ -167,6 +167,13 @@ void bind_io(nb::module_& m) {
           "offset"_a = 0, "nbytes"_a = nb::none(),
           "A read-only array over the file's own pages; keeps the mapping alive.")
       .def(
+          "read",
+          [](const Mapping& file, size_t offset, size_t nbytes) {
+            const auto bytes = file.range(offset, nbytes);
+            return nb::bytes(bytes.data(), bytes.size());
+          },
+          "offset"_a, "nbytes"_a, "A copy of a range.")
+      .def(
           "release",
           [](const Mapping& file, size_t offset, std::optional<size_t> nbytes) {
             file.release(offset, span_bytes(file, offset, nbytes));
@@ -196,7 +203,7 @@ void bind_io(nb::module_& m) {
         nb::sig("def read_gguf(path: str | os.PathLike) -> tuple[Mapping, "
                 "dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, Any]]"),
         "Map and validate a GGUF file: (mapping, {name: (type, shape, offset, nbytes)}, metadata). "
-        "Shapes are outer to inner. Arrays of numbers are numpy arrays, arrays of strings lists; "
+        "Shapes are outer to inner. Arrays of numbers are memoryviews, arrays of strings lists; "
         "bytes that are not UTF-8 become surrogates (errors='surrogateescape').");
 }
 

@@ -7,4 +7,5 @@ NB_MODULE(_native, m) {
   butter::bind_device(m);
   butter::bind_program(m);
   butter::bind_decode(m);
+  butter::bind_loading(m);
 }

@@ -1,19 +1,17 @@
 """MLX's affine quantization in safetensors: packed codes with scales and biases beside them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from .array import Arena, empty, to_f32
+from ._native import biases_follow
+from .array import Arena, empty
 from .checkpoint import Stored
 from .errors import ConfigError, UnsupportedError, WeightError
 from .matrix import Format, QuantizedMatrix, run_kernel
 
 BITS, GROUPS = (2, 3, 4, 5, 6, 8), (32, 64, 128)
 SYMMETRIC = ((4, 32), (8, 32))  # (bits, group) that have kernels without biases
-PIECE_BYTES = 1 << 16
 
 
 @dataclass
@@ -138,17 +136,5 @@ def has_no_biases(bits: int, group: int, scales, biases) -> bool:
     """Whether all biases follow from the scales, as in a conversion of Q8_0; then none is kept."""
     if (bits, group) not in SYMMETRIC:
         return False
-    middle = np.float16(-(2 ** (bits - 1)))
-    pieces = zip(halves(scales), halves(biases), strict=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return all(np.array_equal(bias, scale * middle) for scale, bias in pieces)
-
-
-def halves(stored: Stored) -> Iterator[np.ndarray]:
-    """The values in f16, some at a time: other than symmetric ones differ in the first."""
-    dtype = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[stored.type]
-    raw = stored.bytes()
-    for at in range(0, len(raw), PIECE_BYTES):
-        values = np.frombuffer(raw[at : at + PIECE_BYTES].tobytes(), dtype)
-        with np.errstate(over="ignore"):
-            yield to_f32(values, stored.type).astype(np.float16)
+    given, follow = ((p.mapping, p.offset, p.nbytes, p.type) for p in (scales, biases))
+    return biases_follow(given, follow, -(2.0 ** (bits - 1)))

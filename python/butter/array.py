@@ -2,21 +2,18 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .errors import ShapeError
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ._native import Buffer
 
 DTYPE_BYTES = {
     "f32": 4, "f16": 2, "bf16": 2, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4,
 }  # fmt: skip
-_NUMPY = {"f32": "f4", "f16": "f2", "bf16": "u2"} | {
-    f"{c}{8 * n}": f"{c}{n}" for c in "iu" for n in (1, 2, 4)
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +34,20 @@ class Array:
         """(buffer, offset, nbytes), as native code takes it."""
         return self.buffer, self.offset, self.nbytes
 
-    def numpy(self) -> np.ndarray:
+    def numpy(self) -> "np.ndarray":
         """A view of the memory; bf16 as its bits in u16."""
         return self.buffer.array(self.dtype, self.shape, self.offset)
 
-    def write(self, values: np.ndarray) -> None:
-        """Copy values of the array's dtype, or their bytes, into all of it."""
-        data = np.ascontiguousarray(values)
+    def write(self, values: Any) -> None:
+        """Copy values of the array's dtype, or their bytes, into all of it.
+
+        Args:
+            values: What gives its memory to others: bytes, array.array or a numpy array.
+        """
+        data = memoryview(values)
         if data.nbytes != self.nbytes:
             raise ShapeError(f"[array] write: got {data.nbytes} bytes, need {self.nbytes}")
-        self.buffer.write(data, self.offset)
+        self.buffer.write(data if data.c_contiguous else data.tobytes(), self.offset)
 
 
 def empty(device, shape: tuple[int, ...], dtype: str, *, sparse: bool = False) -> Array:
@@ -78,20 +79,3 @@ class Arena:
         array = Array(self._buffer, tuple(shape), dtype, self._used)
         self._used += -(-nbytes // self.ALIGN) * self.ALIGN
         return array
-
-
-def to_dtype(values: np.ndarray, dtype: str) -> np.ndarray:
-    """f32 values in a storage dtype; bf16 as u16 bits, rounded to nearest even."""
-    values = np.asarray(values, np.float32)
-    if dtype == "bf16":
-        bits = values.view(np.uint32)
-        rounded = bits + 0x7FFF + ((bits >> 16) & 1)
-        return np.where(np.isnan(values), 0x7FC0, rounded >> 16).astype(np.uint16)
-    return values.astype(_NUMPY[dtype])
-
-
-def to_f32(values: np.ndarray, dtype: str) -> np.ndarray:
-    """The opposite of `to_dtype`; exact."""
-    if dtype == "bf16":
-        return (values.astype(np.uint32) << 16).view(np.float32)
-    return values.astype(np.float32)

@@ -1,6 +1,6 @@
 """A model's weight files as one set of named tensors, whatever their format."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ class Stored:
     mapping: Any  # butter._native.Mapping
     offset: int
     nbytes: int
-    order: Any = None  # numpy [n] or None
+    order: Sequence[int] | None = None
 
     @property
     def is_dense(self) -> bool:

@@ -9,7 +9,7 @@ from .errors import ConfigError
 from .gguf import ROPE_FREQS, gguf_config, gguf_row_permutation, gguf_tensor_name
 from .hub import ModelFiles
 from .jsonfile import read_json
-from .rope import KINDS, rope_inv_freq, rope_tables
+from .rope import KINDS, rope_inv_freq
 
 __all__ = [
     "gguf_row_permutation",
@@ -18,7 +18,6 @@ __all__ = [
     "load_generation_config",
     "normalize",
     "rope_inv_freq",
-    "rope_tables",
 ]
 
 # field -> (lowest, highest) for whole numbers. The highest are far above every real model.
@@ -102,7 +101,7 @@ def rope_freqs(mapping, tensors: Mapping):
     kind, shape, offset, nbytes = tensors[ROPE_FREQS]
     if kind != "F32" or nbytes != 4 * math.prod(shape):
         raise ConfigError(f"[gguf] {ROPE_FREQS}: got {kind} {shape}, need F32")
-    return mapping.view(offset, nbytes).view("<f4")
+    return memoryview(mapping.read(offset, nbytes)).cast("f")
 
 
 def normalize(config: Mapping, where: str = "config.json") -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Engine:
         self.text = family.config.read(config)
         self.checkpoint = checkpoint
         plan = Plan(options.scheme) if options.scheme else None
-        self._loader = WeightLoader(checkpoint, self.dtype, Quantization.read(config), plan)
+        self._loader = WeightLoader(checkpoint, Quantization.read(config), plan)
         self.model = family.model(self.text, Weights(self._loader))
         self._loader.check(family.ignores)
         if plan:
@@ -132,7 +132,7 @@ class Engine:
 
     def _check_context(self, wanted: int) -> None:
         """Refuse a context whose caches this machine cannot hold."""
-        per_table = rope_inv_freq(self.config)[0].size
+        per_table = len(rope_inv_freq(self.config)[0])
         largest = MAX_TABLE // per_table // PAGE * PAGE
         if wanted > largest:
             raise ConfigError(f"[model] max_context: got {wanted}, need 1 to {largest}")

@@ -1,9 +1,8 @@
 """What GGUF files call things, in the words of Hugging Face checkpoints."""
 
 import re
+from array import array
 from collections.abc import Mapping
-
-import numpy as np
 
 from .errors import ConfigError, UnsupportedError, WeightError
 
@@ -80,7 +79,7 @@ def gguf_tensor_name(name: str) -> str | None:
     )
 
 
-def gguf_row_permutation(name: str, config: Mapping) -> np.ndarray | None:
+def gguf_row_permutation(name: str, config: Mapping) -> array | None:
     """Return which GGUF row is row i of the checkpoint, for tensors stored reordered; else None.
 
     Args:
@@ -96,8 +95,11 @@ def gguf_row_permutation(name: str, config: Mapping) -> np.ndarray | None:
     else:
         return None
     dim = config["head_dim"]
-    pairs = np.arange(heads * dim).reshape(heads, dim // 2, 2)
-    return np.ascontiguousarray(pairs.swapaxes(1, 2).reshape(-1))
+    order = array("q")
+    for head in range(0, heads * dim, dim):
+        order.extend(range(head, head + dim, 2))
+        order.extend(range(head + 1, head + dim, 2))
+    return order
 
 
 def gguf_config(metadata: Mapping, tensors: Mapping, rope_freqs=None) -> dict:
@@ -136,10 +138,10 @@ def gguf_config(metadata: Mapping, tensors: Mapping, rope_freqs=None) -> dict:
 
 
 def plain(value):
-    """A numpy scalar as Python's own; files hold per-layer arrays where all entries agree."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray | list | tuple):
+    """A number as Python's own; files hold per-layer arrays where all entries agree."""
+    if hasattr(value, "tolist"):  # a memoryview, and what numpy has
+        value = value.tolist()
+    if isinstance(value, list | tuple):
         values = [plain(v) for v in value]
         return values[0] if values and all(v == values[0] for v in values) else values
     return value
@@ -175,7 +177,7 @@ def rope_scaling(metadata, arch, config, tensors, rope_freqs) -> dict | None:
     if ROPE_FREQS in tensors:
         if rope_freqs is None:
             raise ConfigError(f"[gguf] the values of {ROPE_FREQS} are needed for the config")
-        factors = [float(f) for f in np.asarray(rope_freqs, np.float32).reshape(-1)]
+        factors = [float(f) for f in rope_freqs]
         # Divisors per frequency: what longrope does, without its attention factor.
         return {
             "rope_type": "longrope",

@@ -1,10 +1,10 @@
 """Weight matrices [n, k]: how each stored form is loaded, multiplied and read row by row."""
 
 import math
+from array import array
 from dataclasses import dataclass
 
-import numpy as np
-
+from ._native import first_not_finite
 from .array import Arena, Array, empty
 from .checkpoint import Stored
 from .errors import WeightError
@@ -44,15 +44,17 @@ class DenseMatrix:
     def __init__(self, name: str, shape: tuple[int, int], dtype: str):
         self.name, self.shape, self.dtype = name, shape, dtype
         self.array: Array | None = None
+        self.is_in_place = False
 
     def load(self, arena: Arena, stored: Stored) -> None:
         if stored.order is None:
+            self.is_in_place = True
             buffer = arena.device.adopt(stored.mapping, stored.offset, stored.nbytes)
             self.array = Array(buffer, self.shape, self.dtype)
         else:
             rows = stored.bytes().reshape(self.shape[0], -1)
             self.array = arena.empty(self.shape, self.dtype)
-            self.array.write(rows[stored.order])
+            self.array.write(rows[list(stored.order)])
             stored.release()
 
     @property
@@ -130,9 +132,9 @@ class QuantizedMatrix:
     def load_rows(self, arena: Arena, stored: Stored, first: int) -> None:
         """Fill the matrix with as many of the checkpoint's rows, from `first` on."""
         (n, k), device = self.shape, arena.device
-        rows = np.arange(stored.shape[0]) if stored.order is None else stored.order
+        rows = stored.order or range(stored.shape[0])
         order = empty(device, (n,), "u32")
-        order.write(rows[first : first + n].astype(np.uint32))
+        order.write(array("I", rows[first : first + n]))
         raw = (device.adopt(stored.mapping, stored.offset, stored.nbytes), 0, stored.nbytes)
         ranges = [raw, raw, order.range, *self._allocate(arena)]
         dims = {"n": n, "k": k, "stored": stored.shape[0]}
@@ -186,24 +188,13 @@ def run_kernel(device, name: str, ranges: list, dims: dict, dtypes=None, statics
     device.run(kernel.symbol, ranges, (), [dims[d] for d in kernel.dims])
 
 
-# The exponent bits: all set in infinities and NaNs.
-_EXPONENT = {"f32": 0x7F800000, "f16": 0x7C00, "bf16": 0x7F80}
-_CHUNK = 1 << 18
-
-
 def check_finite(name: str, array: Array | None) -> None:
     """Raise WeightError if a value is infinite or not a number; touches every page once."""
     if array is None:
         return
-    mask = _EXPONENT[array.dtype]
-    bits = array.buffer.array(
-        "u32" if array.dtype == "f32" else "u16", (math.prod(array.shape),), array.offset
-    )
-    for start in range(0, len(bits), _CHUNK):
-        part = bits[start : start + _CHUNK] & mask
-        if len(part) and int(part.max()) == mask:
-            at = start + int(part.argmax())
-            raise WeightError(
-                f"[weights] {name}: value {at} of {len(bits)} is infinite or not a number. "
-                "The file is damaged; download it again."
-            )
+    at = first_not_finite(array.buffer, array.dtype, array.offset, array.nbytes)
+    if at is not None:
+        raise WeightError(
+            f"[weights] {name}: value {at} of {math.prod(array.shape)} is infinite or not a "
+            "number. The file is damaged; download it again."
+        )

@@ -5,8 +5,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from . import loading
 from .batch import MAX_ROWS, USUAL_ROWS, Batch, split_options
@@ -22,6 +21,9 @@ from .sequence import Lease
 from .sequence import Sequence as Cached
 from .session import Session
 from .stream import Generation, Request, Stream, drain
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Model:
@@ -210,7 +212,7 @@ class Model:
             batch = self._batch = self._batch or Batch(loaded.engine)
             return batch.generate(requests, together, loaded.prompter.tokenizer, self._load_s)
 
-    def logits(self, tokens: Sequence[int]) -> np.ndarray:
+    def logits(self, tokens: Sequence[int]) -> "np.ndarray":
         """The logits [T, V] in f32 of every position of a list of token ids."""
         ids = self._need().prompter.checked_ids(tokens)
         with self._lease:

@@ -1,10 +1,9 @@
-"""Rotary frequencies and tables, as the reference computes them."""
+"""Rotary frequencies, as the reference computes them in f32."""
 
 import math
+import struct
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from .errors import ConfigError, UnsupportedError
 
@@ -13,7 +12,7 @@ MAX_TABLE = 1 << 28  # elements of one table: 1 GiB
 
 def rope_inv_freq(
     config: Mapping, seq_len: int | None = None, layer_type: str | None = None
-) -> tuple[np.ndarray, float]:
+) -> tuple[list[float], float]:
     """Return the inverse frequencies [rotary_dim / 2] in f32 and the factor on cos and sin.
 
     Args:
@@ -31,29 +30,17 @@ def rope_inv_freq(
     if kind not in KINDS:
         raise UnsupportedError(f"[rope] rope_type: got {kind!r}, need one of {', '.join(KINDS)}")
     try:
-        with np.errstate(all="ignore"):
-            inv_freq, factor = KINDS[kind](rope, config, seq_len)
-    except OverflowError as error:
-        raise ConfigError(f"[rope] {kind} parameters {rope!r:.200} overflow: {error}") from None
-    if not np.isfinite(inv_freq).all() or not math.isfinite(factor):
+        inv_freq, factor = KINDS[kind](rope, config, seq_len)
+    except ArithmeticError as error:
+        raise ConfigError(f"[rope] {kind} parameters {rope!r:.200}: {error}") from None
+    if not all(map(math.isfinite, (*inv_freq, factor))):
         raise ConfigError(f"[rope] {kind} parameters {rope!r:.200} give infinite frequencies")
     return inv_freq, factor
 
 
-def rope_tables(
-    config: Mapping, max_positions: int, seq_len: int | None = None, layer_type: str | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return cos and sin, each f32 [max_positions, rotary_dim / 2]."""
-    inv_freq, factor = rope_inv_freq(config, seq_len, layer_type)
-    if not 0 < max_positions <= MAX_TABLE // max(len(inv_freq), 1):
-        raise ConfigError(
-            f"[rope] max_positions: got {max_positions}, need 1 to {MAX_TABLE // len(inv_freq)}"
-        )
-    # The reference forms the angle in f32; its rounding at large positions is part of the model.
-    angles = np.arange(max_positions, dtype=np.float32)[:, None] * inv_freq[None, :]
-    wide = angles.astype(np.float64)
-    scale = np.float32(factor)
-    return np.cos(wide).astype(np.float32) * scale, np.sin(wide).astype(np.float32) * scale
+def f32(value: float) -> float:
+    """Rounded to f32. Of f32 operands, a sum, product or quotient comes out as f32 makes it."""
+    return struct.unpack("f", struct.pack("f", float(value)))[0]
 
 
 def rope_parameters(config: Mapping, layer_type: str | None = None) -> dict:
@@ -105,30 +92,30 @@ def head_dim(config: Mapping) -> int:
     return config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
 
 
-def powers(base: float, dim: int, count: int | None = None) -> np.ndarray:
+def powers(base: float, dim: int, count: int | None = None) -> list[float]:
     """base ** (2 i / dim) in f32. The power is rounded once, which is what torch's comes to."""
-    exponents = np.arange(0, count or dim, 2).astype(np.float32) / np.float32(dim)
-    return np.power(np.float64(base), exponents.astype(np.float64)).astype(np.float32)
+    return [f32(base ** f32(i / dim)) for i in range(0, dim if count is None else count, 2)]
 
 
-ONE = np.float32(1)
+def inverted(values: list[float]) -> list[float]:
+    return [f32(1 / v) for v in values]
 
 
 def default(rope, config, seq_len):
-    return ONE / powers(number(rope, "rope_theta"), rotary_dim(rope, config)), 1.0
+    return inverted(powers(number(rope, "rope_theta"), rotary_dim(rope, config))), 1.0
 
 
 def linear(rope, config, seq_len):
-    return default(rope, config, seq_len)[0] / np.float32(number(rope, "factor")), 1.0
+    factor = f32(number(rope, "factor"))
+    return [f32(v / factor) for v in default(rope, config, seq_len)[0]], 1.0
 
 
 def proportional(rope, config, seq_len):
     """Gemma 4: the last part of each head does not turn at all."""
-    dim = head_dim(config)
+    dim, factor = head_dim(config), f32(number(rope, "factor", default=1.0))
     angles = int(number(rope, "partial_rotary_factor", default=1.0) * dim // 2)
-    turning = ONE / powers(number(rope, "rope_theta"), dim, 2 * angles)
-    still = np.zeros(dim // 2 - angles, np.float32)
-    return np.concatenate([turning, still]) / np.float32(number(rope, "factor", default=1.0)), 1.0
+    turning = inverted(powers(number(rope, "rope_theta"), dim, 2 * angles))
+    return [*(f32(v / factor) for v in turning), *[0.0] * (dim // 2 - angles)], 1.0
 
 
 def dynamic(rope, config, seq_len):
@@ -138,7 +125,7 @@ def dynamic(rope, config, seq_len):
     if dim <= 2:
         raise ConfigError(f"[rope] rotary dimension: got {dim}, dynamic scaling needs above 2")
     stretch = (factor * length / original) - (factor - 1)
-    return ONE / powers(number(rope, "rope_theta") * stretch ** (dim / (dim - 2)), dim), 1.0
+    return inverted(powers(number(rope, "rope_theta") * stretch ** (dim / (dim - 2)), dim)), 1.0
 
 
 def length_of(config: Mapping) -> dict:
@@ -147,17 +134,23 @@ def length_of(config: Mapping) -> dict:
 
 def llama3(rope, config, seq_len):
     """Long waves are stretched by factor, short ones kept, those between blended."""
-    inv_freq = default(rope, config, seq_len)[0]
-    factor = np.float32(number(rope, "factor"))
+    factor = f32(number(rope, "factor"))
     low, high = number(rope, "low_freq_factor"), number(rope, "high_freq_factor")
     length = number(rope, "original_max_position_embeddings")
     if high <= low:
         raise ConfigError(f"[rope] high_freq_factor: got {high}, need above low_freq_factor {low}")
-    wave = np.float32(2 * math.pi) / inv_freq
-    smooth = (np.float32(length) / wave - np.float32(low)) / np.float32(high - low)
-    blended = (ONE - smooth) * inv_freq / factor + smooth * inv_freq
-    scaled = np.where(wave > np.float32(length / low), inv_freq / factor, blended)
-    return np.where(wave < np.float32(length / high), inv_freq, scaled), 1.0
+
+    def scaled(frequency):
+        wave = f32(f32(2 * math.pi) / frequency)
+        if wave > f32(length / low):
+            return f32(frequency / factor)
+        if wave < f32(length / high):
+            return frequency
+        smooth = f32(f32(f32(f32(length) / wave) - f32(low)) / f32(high - low))
+        stretched = f32(f32(f32(1 - smooth) * frequency) / factor)
+        return f32(stretched + f32(smooth * frequency))
+
+    return [scaled(v) for v in default(rope, config, seq_len)[0]], 1.0
 
 
 def yarn(rope, config, seq_len):
@@ -177,11 +170,14 @@ def yarn(rope, config, seq_len):
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, dim - 1)
     span = (high - low) or 0.001
-    ramp = (np.arange(dim // 2, dtype=np.float32) - np.float32(low)) / np.float32(span)
-    keep = ONE - np.clip(ramp, np.float32(0), ONE)
+
+    def blended(i, wave):
+        keep = 1 - min(max(f32(f32(i - f32(low)) / f32(span)), 0.0), 1.0)
+        stretched = f32(1 / f32(f32(factor) * wave))
+        return f32(f32(stretched * f32(1 - f32(keep))) + f32(f32(1 / wave) * f32(keep)))
+
     waves = powers(base, dim)
-    stretched = ONE / (np.float32(factor) * waves)
-    return stretched * (ONE - keep) + ONE / waves * keep, yarn_attention(rope, factor)
+    return [blended(i, wave) for i, wave in enumerate(waves)], yarn_attention(rope, factor)
 
 
 def yarn_attention(rope: Mapping, factor: float) -> float:
@@ -201,11 +197,8 @@ def longrope(rope, config, seq_len):
     length = number(rope, "original_max_position_embeddings")
     name = "long_factor" if seq_len and seq_len > length else "short_factor"
     factors = rope.get(name)
-    try:
-        factors = np.asarray(factors, np.float32)
-    except (TypeError, ValueError, OverflowError):
-        factors = np.zeros(0, np.float32)
-    if factors.shape != (dim // 2,) or not (np.isfinite(factors) & (factors > 0)).all():
+    good = isinstance(factors, list | tuple) and len(factors) == dim // 2
+    if not good or not all(is_factor(f) for f in factors):
         raise ConfigError(f"[rope] {name}: got {rope.get(name)!r:.80}, need {dim // 2} numbers > 0")
     attention = rope.get("attention_factor")
     if attention is None:
@@ -215,8 +208,13 @@ def longrope(rope, config, seq_len):
         attention = 1.0
         if factor > 1 and length > 1:
             attention = math.sqrt(1 + math.log(factor) / math.log(length))
-    inv_freq = ONE / (factors * powers(number(rope, "rope_theta"), dim))
+    waves = powers(number(rope, "rope_theta"), dim)
+    inv_freq = inverted([f32(f32(f) * wave) for f, wave in zip(factors, waves, strict=True)])
     return inv_freq, float(number({**rope, "attention_factor": attention}, "attention_factor"))
+
+
+def is_factor(value) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf
 
 
 KINDS = {

@@ -1,10 +1,10 @@
 """One sequence of tokens on the device: caches, sampler state and the programs over them."""
 
 import threading
+from array import array
 from collections.abc import Sequence as Ids
 from functools import cached_property
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from . import _native
 from .array import Array, empty
@@ -15,7 +15,10 @@ from .generation import SamplingParams
 from .layers.attention import MAX_SPLITS, SPLIT_LEN
 from .step import sampling_words, step_words
 
-PROMPT_BIT = np.uint32(1 << 31)  # in a token's count: it is part of the prompt
+if TYPE_CHECKING:
+    import numpy as np
+
+PROMPT_BIT = 1 << 31  # in a token's count: it is part of the prompt
 
 
 class Sequence:
@@ -112,8 +115,10 @@ class Sequence:
             self.prefill.run(self._words(len(part)), part)
             self.tokens += part
 
-    def logits(self, tokens: Ids[int]) -> np.ndarray:
+    def logits(self, tokens: Ids[int]) -> "np.ndarray":
         """Read tokens into the caches and return their logits [T, V] in f32."""
+        import numpy as np  # not needed to generate, and 16 MiB
+
         self.check_room(len(tokens))
         self.rope.fit(len(self.tokens) + len(tokens))
         vocab = self.engine.text.vocab_size
@@ -173,17 +178,19 @@ class Sequence:
         vocab = self.engine.text.vocab_size
         if not 0 <= token < vocab:
             raise ConfigError(f"[prompt] token id: got {token}, need 0 to {vocab - 1}")
-        self.state.next.write(np.array([token], np.int32))
+        self.state.next.write(array("i", [token]))
         if params.repetition_penalty != 1 or params.presence_penalty or params.frequency_penalty:
-            counts = np.zeros(vocab, np.uint32)
-            counts[[*self.tokens, token]] = PROMPT_BIT
+            counts = array("I", bytes(4 * vocab))
+            for seen in (*self.tokens, token):
+                counts[seen] = PROMPT_BIT
             self.state.counts.write(counts)
         if params.logit_bias:
-            bias = np.zeros(vocab, np.float32)
+            bias = array("f", bytes(4 * vocab))
             wrong = [t for t in params.logit_bias if t >= vocab]
             if wrong:
                 raise ConfigError(f"[sampling] logit_bias: got token {wrong[0]}, need < {vocab}")
-            bias[list(params.logit_bias)] = list(params.logit_bias.values())
+            for biased, value in params.logit_bias.items():
+                bias[biased] = value
             self.state.bias.write(bias)
 
 

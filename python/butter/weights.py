@@ -1,16 +1,16 @@
 """Binds a checkpoint's names to what a family's layers ask for, and loads it all once."""
 
 import re
+from array import array
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
+from ._native import read_floats, trim_heap
 from .affine import Quantization, affine_matrix
-from .array import Arena, Array, to_dtype, to_f32
+from .array import Arena, Array
 from .checkpoint import Checkpoint, Stored
 from .errors import WeightError
-from .matrix import Matrix, check_finite, matrix
+from .matrix import DenseMatrix, Matrix, check_finite, matrix
 from .quantize.plan import Plan
 
 Progress = Callable[[int, int], None]
@@ -18,21 +18,19 @@ SHOWN = 8
 
 
 class Vector:
-    """A norm weight or a bias, converted to the activation dtype."""
+    """A norm weight or a bias in f32, which activations are."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], dtype: str):
-        self.name, self.shape, self.dtype = name, shape, dtype
+    def __init__(self, name: str, shape: tuple[int, ...]):
+        self.name, self.shape = name, shape
         self.array: Array | None = None
 
     def load(self, arena: Arena, stored: Stored) -> None:
-        bits = {"f32": np.float32, "f16": np.float16, "bf16": np.uint16}[stored.type]
-        # A copy first: in the file it may lie at any address.
-        raw = np.frombuffer(stored.bytes().tobytes(), bits)
-        values = to_f32(raw, stored.type)
+        self.array = arena.empty(self.shape, "f32")
+        buffer, offset, nbytes = self.array.range
+        read_floats(stored.mapping, stored.offset, stored.nbytes, stored.type, buffer, offset)
         if stored.order is not None:
-            values = values[stored.order]
-        self.array = arena.empty(self.shape, self.dtype)
-        self.array.write(to_dtype(values, self.dtype))
+            values = memoryview(buffer.read(offset, nbytes)).cast("f")
+            self.array.write(array("f", [values[i] for i in stored.order]))
 
     def check_finite(self) -> None:
         check_finite(self.name, self.array)
@@ -44,14 +42,12 @@ class WeightLoader:
     def __init__(
         self,
         checkpoint: Checkpoint,
-        dtype: str = "f32",
         quantization: Quantization | None = None,
         plan: Plan | None = None,
     ):
         self.checkpoint = checkpoint
         self.plan = plan
         self.quantization = quantization or Quantization()
-        self.dtype = dtype
         self.wanted: dict[str, Matrix | Vector] = {}
         self._asked: set[str] = set()
         self._problems: list[str] = []
@@ -147,6 +143,20 @@ class WeightLoader:
             done += stored[name].nbytes
             if progress:
                 progress(done, total)
+        self._release_rest(order)
+        trim_heap()  # of what reading the files and the tokenizer has left
+
+    def _release_rest(self, order: list[str]) -> None:
+        """Drop what is still resident of the files, except matrices that are used in place."""
+        ends: dict[Any, int] = {}  # by mapping: up to where its pages are dropped or kept
+        for name in order:
+            stored, part = self.checkpoint.tensors[name], self.wanted[name]
+            first = ends.setdefault(stored.mapping, 0)
+            if isinstance(part, DenseMatrix) and part.is_in_place:
+                stored.mapping.release(first, stored.offset - first)
+                ends[stored.mapping] = stored.offset + stored.nbytes
+        for mapping, first in ends.items():
+            mapping.release(first)
 
 
 class Weights:
@@ -160,13 +170,12 @@ class Weights:
         return Weights(self._loader, f"{self.path}.{name}" if self.path else name)
 
     def vector(self, n: int) -> Vector:
-        """The tensor at this place as [n] in the activation dtype."""
-        dtype = self._loader.dtype
+        """The tensor at this place as [n] in f32."""
 
         def make(stored: Stored) -> Vector:
             if not stored.is_dense:
                 raise WeightError(f"got {stored.type}, need f32, f16 or bf16")
-            return Vector(stored.name, (n,), dtype)
+            return Vector(stored.name, (n,))
 
         return self._loader.want(self.path, (n,), make)
 

@@ -164,9 +164,9 @@ class Bytes:
     """As much of butter._native.Mapping as the config reads."""
 
     def __init__(self, data):
-        self.data = np.frombuffer(data, np.uint8)
+        self.data = data
 
-    def view(self, offset, nbytes):
+    def read(self, offset, nbytes):
         return self.data[offset : offset + nbytes]
 
 

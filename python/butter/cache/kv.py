@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .._native import rope_tables
 from ..array import DTYPE_BYTES, Array, empty
-from ..config import rope_tables
+from ..errors import ConfigError
+from ..rope import MAX_TABLE, rope_inv_freq
 
 PAGE = 64  # capacity is a multiple of it, as the attention kernels need
 
@@ -19,20 +21,24 @@ class RopeTables:
         self._config = config
         self.capacity = capacity
         self.depends_on_length = config["rope_parameters"]["rope_type"] in self.BY_LENGTH
-        cos, sin = rope_tables(config, capacity)
-        self.cos, self.sin = empty(device, cos.shape, "f32"), empty(device, sin.shape, "f32")
+        shape = (capacity, len(rope_inv_freq(config)[0]))
+        if not 0 < capacity <= MAX_TABLE // max(shape[1], 1):
+            raise ConfigError(
+                f"[rope] capacity: got {capacity} positions, need 1 to {MAX_TABLE // shape[1]}"
+            )
+        self.cos, self.sin = empty(device, shape, "f32"), empty(device, shape, "f32")
         self._length: int | None = None
-        self._write(cos, sin)
+        self._write()
 
     def fit(self, length: int) -> None:
         """Set the frequencies for a pass that ends at this length; the device must be idle."""
         if self.depends_on_length and length != self._length:
             self._length = length
-            self._write(*rope_tables(self._config, self.capacity, seq_len=length))
+            self._write()
 
-    def _write(self, cos, sin) -> None:
-        self.cos.write(cos)
-        self.sin.write(sin)
+    def _write(self) -> None:
+        inv_freq, factor = rope_inv_freq(self._config, self._length)
+        rope_tables(inv_freq, factor, self.capacity, self.cos.buffer, self.sin.buffer)
 
 
 @dataclass(frozen=True)

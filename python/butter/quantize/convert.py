@@ -86,7 +86,7 @@ def convert(
     config = load_config(files, gguf)
     device = open_device("cpu", None)
     plan = Plan(scheme)
-    loader = WeightLoader(Checkpoint(files, config, gguf), "f32", Quantization.read(config), plan)
+    loader = WeightLoader(Checkpoint(files, config, gguf), Quantization.read(config), plan)
     family = find_family(config)
     family.model(family.config.read(config), Weights(loader))
     loader.check(family.ignores)

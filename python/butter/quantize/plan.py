@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from ..affine import GROUPS
 from ..errors import ConfigError
 from ..matrix import DenseMatrix, Matrix
-from .recode import RecodedMatrix
 from .scheme import Scheme
 
 log = logging.getLogger("butter.quantize")
@@ -28,6 +27,8 @@ class Plan:
 
     def of(self, source: Matrix) -> Matrix:
         """What a matrix becomes."""
+        from .recode import RecodedMatrix  # it imports numpy
+
         bits, group = self.scheme.of(source.name.removesuffix(".weight")), self.scheme.group
         if is_small(source, bits + 32 / group):
             self.kept.append(source.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..affine import affine_format
-from ..array import Arena, empty, to_f32
+from ..array import Arena, empty
 from ..checkpoint import Stored
 from ..errors import WeightError
 from ..matrix import DenseMatrix, Matrix, QuantizedMatrix, run_kernel
@@ -129,11 +129,18 @@ def dense_rows(stored: Stored, first: int, count: int) -> np.ndarray:
     return to_f32(np.frombuffer(raw.tobytes(), dtype).reshape(count, -1), stored.type)
 
 
+def to_f32(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Stored values, bf16 as its bits in u16; exact."""
+    if dtype == "bf16":
+        return (values.astype(np.uint32) << 16).view(np.float32)
+    return values.astype(np.float32)
+
+
 def raw_rows(stored: Stored, first: int, count: int) -> np.ndarray:
     """The bytes [count, …] of some rows of a dense tensor."""
     rows = stored.bytes().reshape(stored.shape[0], -1)
     where = slice(first, first + count)
-    return rows[where if stored.order is None else stored.order[where]]
+    return rows[where if stored.order is None else list(stored.order[where])]
 
 
 def release_rows(stored: Stored, first: int, count: int) -> None:

@@ -1,8 +1,8 @@
 """A `tokenizers` tokenizer built from a GGUF file's metadata."""
 
+import math
 from collections.abc import Mapping
 
-import numpy as np
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from ..errors import FileFormatError, UnsupportedError
@@ -55,40 +55,39 @@ class GgufVocabulary:
         return values
 
     def numbers(self, key: str, kind: type) -> list:
-        values = self.metadata.get(f"tokenizer.ggml.{key}")
-        if not isinstance(values, list | tuple | np.ndarray) or len(values) != len(self.tokens):
+        values = plain_list(self.metadata.get(f"tokenizer.ggml.{key}"))
+        if values is None or len(values) != len(self.tokens):
             raise FileFormatError(
                 f"[tokenizer] tokenizer.ggml.{key}: got {values!r:.40}, "
                 f"need one number for each of {len(self.tokens)} tokens"
             )
-        array = np.asarray(values)
-        if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+        if not all(type(v) in (int, float) and math.isfinite(v) for v in values):
             raise FileFormatError(f"[tokenizer] tokenizer.ggml.{key}: need finite numbers")
-        return [kind(v) for v in array.tolist()]
+        return [kind(v) for v in values]
 
     def token_id(self, name: str) -> int | None:
         """A special token's id, such as "bos"; None if the file names none."""
         value = self.metadata.get(f"tokenizer.ggml.{name}_token_id")
         if value is None:
             return None
-        number = value.item() if isinstance(value, np.generic) else value
-        good = isinstance(number, int) and not isinstance(number, bool)
-        if not good or not 0 <= number < len(self.tokens):
+        value = plain_scalar(value)
+        if type(value) is not int or not 0 <= value < len(self.tokens):
             raise FileFormatError(
                 f"[tokenizer] tokenizer.ggml.{name}_token_id: got {value!r:.40}, "
                 f"need 0 to {len(self.tokens) - 1}"
             )
-        return number
+        return value
 
     def flag(self, name: str, default: bool) -> bool:
         value = self.metadata.get(f"tokenizer.ggml.{name}")
         if value is None:
             return default
-        if not isinstance(value, bool | np.bool_):
+        value = plain_scalar(value)
+        if not isinstance(value, bool):
             raise FileFormatError(
                 f"[tokenizer] tokenizer.ggml.{name}: got {value!r:.40}, need a bool"
             )
-        return bool(value)
+        return value
 
     def adds(self) -> tuple[bool, bool]:
         """Whether a text starts with BOS and ends with EOS."""
@@ -195,6 +194,18 @@ class GgufVocabulary:
                     merges.append((-score, -cut, left, right))
         merges.sort()
         return [(left, right) for _, _, left, right in merges]
+
+
+def plain_list(values) -> list | None:
+    """An array of the file as a list; None for what is no array."""
+    if hasattr(values, "tolist"):  # a memoryview, or an array of numpy's
+        values = values.tolist()
+    return list(values) if isinstance(values, list | tuple) else None
+
+
+def plain_scalar(value):
+    """A number of numpy's as Python's own."""
+    return value.item() if hasattr(value, "item") else value
 
 
 def has_surrogate(text: str) -> bool:

@@ -1,0 +1,18 @@
+#include "core/rope_tables.h"
+
+#include <cmath>
+
+namespace butter {
+
+void fill_rope_tables(std::span<const float> inv_freq, float factor, size_t positions, float* cos,
+                      float* sin) {
+  for (size_t position = 0; position < positions; ++position) {
+    for (const float frequency : inv_freq) {
+      const double angle = float(position) * frequency;
+      *cos++ = float(std::cos(angle)) * factor;
+      *sin++ = float(std::sin(angle)) * factor;
+    }
+  }
+}
+
+}  // namespace butter
