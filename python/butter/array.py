@@ -60,22 +60,34 @@ class Arena:
     """Hands out weights from few large allocations, which the system can back with huge pages.
 
     A token reads every weight once, so with pages of 4 KiB it also translates every address once.
+
+    Args:
+        device: Where the memory is.
+        expected: Bytes that all arrays will take together, as `space` counts them: so the last
+            allocation has no unused end. None makes each as large as is usual.
     """
 
     CHUNK_BYTES = 64 << 20
     ALIGN = 64
 
-    def __init__(self, device):
+    def __init__(self, device, expected: int | None = None):
         self.device = device
         self._buffer: Buffer | None = None
         self._used = self._size = 0
+        self._left: float = math.inf if expected is None else expected
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Array:
         """Zeroed memory that lives as long as the whole chunk."""
         nbytes = math.prod(shape) * DTYPE_BYTES[dtype]
         if self._buffer is None or self._used + nbytes > self._size:
-            self._size = max(self.CHUNK_BYTES, nbytes)
+            self._size = int(max(min(self.CHUNK_BYTES, self._left), nbytes))
             self._buffer, self._used = self.device.allocate(self._size), 0
         array = Array(self._buffer, tuple(shape), dtype, self._used)
-        self._used += -(-nbytes // self.ALIGN) * self.ALIGN
+        self._used += self.space(shape, dtype)
+        self._left -= self.space(shape, dtype)
         return array
+
+    @classmethod
+    def space(cls, shape: tuple[int, ...], dtype: str) -> int:
+        """Bytes that an array takes, with what aligns the next one."""
+        return -(-math.prod(shape) * DTYPE_BYTES[dtype] // cls.ALIGN) * cls.ALIGN

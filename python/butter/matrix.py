@@ -41,14 +41,17 @@ FORMATS = {
 class DenseMatrix:
     """f32, f16 or bf16, used in place where the device can read the file's pages."""
 
-    def __init__(self, name: str, shape: tuple[int, int], dtype: str):
-        self.name, self.shape, self.dtype = name, shape, dtype
+    def __init__(self, stored: Stored, shape: tuple[int, int]):
+        self.name, self.shape, self.dtype = stored.name, shape, stored.type
+        self.is_in_place = stored.order is None
         self.array: Array | None = None
-        self.is_in_place = False
+
+    def arrays(self, warp: int) -> list[tuple[tuple[int, ...], str]]:
+        """Shape and dtype of what loading it takes from an arena."""
+        return [] if self.is_in_place else [(self.shape, self.dtype)]
 
     def load(self, arena: Arena, stored: Stored) -> None:
         if stored.order is None:
-            self.is_in_place = True
             buffer = arena.device.adopt(stored.mapping, stored.offset, stored.nbytes)
             self.array = Array(buffer, self.shape, self.dtype)
         else:
@@ -110,16 +113,20 @@ class QuantizedMatrix:
         """Inputs that share one scale when activations are int8."""
         return min(self.format.group, 32)
 
+    def arrays(self, warp: int) -> list[tuple[tuple[int, ...], str]]:
+        """Shape and dtype of what loading it takes from an arena: codes, scales, biases."""
+        (n, k), form = self.shape, self.format
+        tiles, groups = -(-n // warp), k // form.group
+        codes = (tiles, groups, form.group * form.bits // 32, warp)
+        companions = [((tiles, groups, warp), "f16")] * (1 if form.is_symmetric else 2)
+        return [(codes, "u32"), *companions]
+
     def _allocate(self, arena: Arena) -> list:
         """Memory for the parts; returns their ranges."""
-        (n, k), form, warp = self.shape, self.format, arena.device.warp
-        tiles, groups = -(-n // warp), k // form.group
-        words = form.group * form.bits // 32
-        self.codes = arena.empty((tiles, groups, words, warp), "u32")
-        self.scales = arena.empty((tiles, groups, warp), "f16")
-        if not form.is_symmetric:
-            self.biases = arena.empty((tiles, groups, warp), "f16")
-        return [a.range for a in (self.codes, self.scales, self.biases) if a is not None]
+        parts = [arena.empty(*a) for a in self.arrays(arena.device.warp)]
+        self.codes, self.scales, *biases = parts
+        self.biases = biases[0] if biases else None
+        return [part.range for part in parts]
 
     def load(self, arena: Arena, stored: Stored) -> None:
         self.load_rows(arena, stored, 0)
@@ -171,7 +178,7 @@ Matrix = DenseMatrix | QuantizedMatrix
 def matrix(stored: Stored, shape: tuple[int, int]) -> Matrix:
     """The kind of matrix that a stored tensor becomes. Raises WeightError if it becomes none."""
     if stored.is_dense:
-        return DenseMatrix(stored.name, shape, stored.type)
+        return DenseMatrix(stored, shape)
     form = FORMATS.get(stored.type)
     if form is None:
         raise WeightError(f"got {stored.type}, need f32, f16, bf16, {', '.join(FORMATS)}")

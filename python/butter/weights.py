@@ -24,8 +24,12 @@ class Vector:
         self.name, self.shape = name, shape
         self.array: Array | None = None
 
+    def arrays(self, warp: int) -> list[tuple[tuple[int, ...], str]]:
+        """Shape and dtype of what loading it takes from an arena."""
+        return [(self.shape, "f32")]
+
     def load(self, arena: Arena, stored: Stored) -> None:
-        self.array = arena.empty(self.shape, "f32")
+        self.array = arena.empty(*self.arrays(arena.device.warp)[0])
         buffer, offset, nbytes = self.array.range
         read_floats(stored.mapping, stored.offset, stored.nbytes, stored.type, buffer, offset)
         if stored.order is not None:
@@ -132,7 +136,7 @@ class WeightLoader:
         """
         stored = self.checkpoint.tensors
         order = sorted(self.wanted, key=lambda n: (stored[n].mapping.path, stored[n].offset))
-        arena = Arena(device)
+        arena = Arena(device, self._arena_bytes(device.warp))
         total, done = sum(stored[n].nbytes for n in order), 0
         for name in order:
             part = self.wanted[name]
@@ -145,6 +149,10 @@ class WeightLoader:
                 progress(done, total)
         self._release_rest(order)
         trim_heap()  # of what reading the files and the tokenizer has left
+
+    def _arena_bytes(self, warp: int) -> int:
+        wanted = self.wanted.values()
+        return sum(Arena.space(*array) for part in wanted for array in part.arrays(warp))
 
     def _release_rest(self, order: list[str]) -> None:
         """Drop what is still resident of the files, except matrices that are used in place."""
