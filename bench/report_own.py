@@ -42,7 +42,12 @@ def barriers(runs: list[dict]) -> list[str]:
         counters = run["counters"]
         if counters.get("barrier_ns") and counters.get("device_ns"):
             part = counters["barrier_ns"] / counters["device_ns"]
-            lines.append(f"{run['threads']} threads: {part:.1%} of a token is spent in barriers.")
+            text = f"{run['threads']} threads: {part:.1%} of a token is spent in barriers"
+            if counters.get("barriers"):
+                count = counters["barriers"] / counters["submissions"]
+                text += (f"; {count:.0f} phases are shared by threads, the others run whole on the "
+                         "thread that ended the one before")  # fmt: skip
+            lines.append(text + ".")
     return lines
 
 

@@ -18,7 +18,7 @@ def table_row(positions):
 
 @kernel(
     grid=("heads", "rows"), group=32, types={"T": ["f32", "f16", "bf16"]}, where="2 * half <= D",
-    flops="6 * rows * heads * half",
+    bytes="8 * rows * (heads * D + half)", flops="6 * rows * heads * half",
 )  # fmt: skip
 def rope(
     x: In[T, "rows", "heads", "D"],

@@ -85,6 +85,7 @@ nb::dict stats(const Replay& replay) {
   out["encode_ns"] = s.encode_ns;
   out["device_ns"] = s.device_ns;
   out["barrier_ns"] = s.barrier_ns;
+  out["barriers"] = s.barriers;
   out["dispatches"] = replay.plan().dispatches.size();
   out["phases"] = replay.plan().phases;
   return out;
@@ -198,7 +199,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("mode", [](const Replay& r) { return mode_name(r.mode()); })
       .def_prop_ro(
           "stats", &stats,
-          "submissions, encode_ns, device_ns, barrier_ns so far; dispatches and phases per step.");
+          "submissions, encode_ns, device_ns, barrier_ns, barriers so far; dispatches and phases per step.");
 }
 
 }  // namespace butter

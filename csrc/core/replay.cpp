@@ -93,8 +93,13 @@ void Replay::finish(Slot& slot) {
   if (!slot.work || slot.waited) return;
   slot.waited = true;
   slot.work->wait();  // throws the step's error
-  stats_.device_ns += slot.work->device_ns();
-  stats_.barrier_ns += slot.work->barrier_ns();
+  count(*slot.work);
+}
+
+void Replay::count(const Completion& work) {
+  stats_.device_ns += work.device_ns();
+  stats_.barrier_ns += work.barrier_ns();
+  stats_.barriers += work.barriers();
 }
 
 Replay::Ticket Replay::submit(std::span<const uint32_t> words, std::span<const int32_t> tokens) {
@@ -141,8 +146,7 @@ void Replay::wait_all(Ticket ticket, std::span<int32_t> out_tokens) {
   const bool is_ours = slot.work == work && ticket + kRing >= next_;
   if (is_ours && !slot.waited) {
     slot.waited = true;
-    stats_.device_ns += work->device_ns();
-    stats_.barrier_ns += work->barrier_ns();
+    count(*work);
   }
   if (error) std::rethrow_exception(error);
   if (!is_ours) throw Error(Code::kConfig, "step", "another thread has reused this step's slot.");

@@ -19,6 +19,7 @@ struct ReplayStats {
   uint64_t encode_ns = 0;   // CPU time of the submitting threads, from a free slot on
   uint64_t device_ns = 0;   // of the steps whose result was waited for
   uint64_t barrier_ns = 0;  // of that, what a thread of the device spent waiting for the others
+  uint64_t barriers = 0;    // of these steps: phases that threads of the device shared
 };
 
 /// Steps run in the order of their submission. Safe to share between threads.
@@ -60,6 +61,7 @@ class Replay {
 
   void check(std::span<const uint32_t> words, std::span<const int32_t> tokens) const;
   void finish(Slot& slot);
+  void count(const Completion& work);
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<const Plan> plan_;

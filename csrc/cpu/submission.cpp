@@ -35,6 +35,7 @@ void check_fork(uint32_t generation) {
 
 void Submission::begin() {
   next_ = 0;
+  shared_phases_ = 0;
   failed_.store(false, std::memory_order_relaxed);
   error_ = nullptr;
   started_ns_ = ended_ns_ = 0;
@@ -73,6 +74,7 @@ const Phase* Submission::next_phase() {
   if (next_ == 0) started_ns_ = now_ns();
   while (next_ < phases.size() && !failed_.load(std::memory_order_relaxed)) {
     const Phase* phase = &phases[next_++];
+    shared_phases_ += phase->chunks > 1;
     if (phase->chunks > 0) return phase;
   }
   return nullptr;

@@ -47,6 +47,7 @@ class Submission : public Completion {
   void wait() override;
   uint64_t device_ns() const override { return ended_ns_ - started_ns_; }
   uint64_t barrier_ns() const override { return waited_ns_.load() / std::max(1u, workers); }
+  uint64_t barriers() const override { return workers > 1 ? shared_phases_ : 0; }
 
   // For the pool.
   void begin();
@@ -66,6 +67,7 @@ class Submission : public Completion {
   std::atomic<bool> failed_ = false;
   std::exception_ptr error_;
   size_t next_ = 0;
+  uint64_t shared_phases_ = 0;
   uint32_t fork_ = 0;
   uint64_t started_ns_ = 0, ended_ns_ = 0;
   std::atomic<uint64_t> waited_ns_ = 0;

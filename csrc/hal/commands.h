@@ -43,6 +43,8 @@ class Completion {
   virtual uint64_t device_ns() const = 0;
   /// Of that, how long one of the device's threads waited for others on average; 0 on a GPU.
   virtual uint64_t barrier_ns() const { return 0; }
+  /// Phases that several threads shared, so that one may have waited for another; 0 on a GPU.
+  virtual uint64_t barriers() const { return 0; }
 };
 
 /// One command buffer. Not to be shared between threads.

@@ -163,6 +163,23 @@ def test_three_steps_in_flight_end_in_order(device):
     assert replay.stats["submissions"] == 100
 
 
+LARGE = 1 << 18
+
+
+@pytest.mark.parametrize(
+    ("threads", "n", "barriers"), [(1, LARGE, 0), (2, LARGE, 2), (2, 64, 0)]
+)
+def test_barriers_are_the_phases_that_threads_share(threads, n, barriers):
+    device = _native.open_device("cpu", threads=threads)
+    program = _native.Program(device)
+    x = weights(device, program, np.ones(n, np.float32))
+    once = add(program, x, x, n=n)
+    program.keep(add(program, once, once, n=n))
+    replay = program.finish().prepare("icb")
+    replay.run(step_words())
+    assert replay.stats["barriers"] == barriers
+
+
 def refuse(error, match, program, *args, **kwargs):
     with pytest.raises(error, match=match):
         program.dispatch(*args, **kwargs)
