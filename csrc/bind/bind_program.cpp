@@ -197,9 +197,9 @@ void bind_program(nb::module_& m) {
           "Run one step dispatch by dispatch; device time of each in ns, as in Plan.listing().")
       .def("read", &read, "tensor"_a, "Bytes of a kept activation.")
       .def_prop_ro("mode", [](const Replay& r) { return mode_name(r.mode()); })
-      .def_prop_ro(
-          "stats", &stats,
-          "submissions, encode_ns, device_ns, barrier_ns, barriers so far; dispatches and phases per step.");
+      .def_prop_ro("stats", &stats,
+                   "submissions, encode_ns, device_ns, barrier_ns, barriers so far; dispatches and "
+                   "phases per step.");
 }
 
 }  // namespace butter

@@ -21,7 +21,7 @@ struct DeviceInfo {
   uint32_t threads;  // worker threads of a CPU, else 1
   size_t memory_bytes;
   bool has_bf16_dot = false;  // products of bf16 pairs are one instruction of a CPU
-  std::string warning = {};  // what its user should know, if anything
+  std::string warning = {};   // what its user should know, if anything
 };
 
 /// One accelerator. Safe to share between threads; a Commands or an Encoder is not.
