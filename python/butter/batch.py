@@ -8,7 +8,6 @@ from typing import Any
 
 from . import _native
 from .array import Array, empty
-from .cache.kv import RopeTables
 from .engine import Engine
 from .errors import ConfigError
 from .layers.attention import MAX_SPLITS, SPLIT_LEN
@@ -30,7 +29,6 @@ class Batch:
         self.dispatch = dispatch or engine.dispatch
         self.sequences: list[Sequence] = []
         self._next = empty(engine.device, (MAX_ROWS,), "i32")
-        self._rope: RopeTables | None = None
         self._programs: dict[int, Any] = {}
         self._loop: _native.BatchLoop | None = None
         self._closed = False
@@ -48,10 +46,7 @@ class Batch:
 
     def _sequence(self, row: int) -> Sequence:
         token = Array(self._next.buffer, (1,), "i32", 4 * row)
-        sequence = Sequence(self.engine, self.dispatch, next=token, rope=self._rope)
-        if not sequence.rope.depends_on_length:
-            self._rope = sequence.rope  # equal for all rows
-        return sequence
+        return Sequence(self.engine, self.dispatch, next=token)
 
     def loop(self, rows: int) -> "_native.BatchLoop":
         """A native loop over the first `rows` rows, all idle."""

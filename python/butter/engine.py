@@ -108,6 +108,7 @@ class Engine:
         if plan:
             plan.report()
         self.max_context = self._context()
+        self._rope: RopeTables | None = None
 
     def load(self, *, scan: bool, progress: Progress | None) -> None:
         """Bring the weights onto the device."""
@@ -171,6 +172,15 @@ class Engine:
         head = self.model.head.weight
         table = self.model.embed.weight
         return sum(m.nbytes for m in matrices if m is not table or table is head)
+
+    def rope(self) -> RopeTables:
+        """Angles for another sequence: its own only where they depend on its length."""
+        if self._rope is None:
+            tables = RopeTables(self.device, self.config, self.capacity)
+            if tables.depends_on_length:
+                return tables
+            self._rope = tables
+        return self._rope
 
     def caches(self, rope: RopeTables) -> list[KVCache]:
         """Fresh caches, one per layer."""

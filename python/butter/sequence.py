@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from . import _native
 from .array import Array, empty
-from .cache.kv import RopeTables
 from .engine import Engine, State
 from .errors import ConfigError
 from .generation import SamplingParams
@@ -30,12 +29,11 @@ class Sequence:
         dispatch: str | None = None,
         *,
         next: Array | None = None,
-        rope: RopeTables | None = None,
     ):
         self.engine = engine
         self.dispatch = dispatch or engine.dispatch
         device, vocab = engine.device, engine.text.vocab_size
-        self.rope = rope or RopeTables(device, engine.config, engine.capacity)
+        self.rope = engine.rope()
         self.state = State(
             caches=engine.caches(self.rope),
             next=next or empty(device, (1,), "i32"),
