@@ -36,7 +36,9 @@ Replay::Replay(std::shared_ptr<Device> device, std::shared_ptr<const Plan> plan,
       ring_(*device_, plan_->blocks, plan_->max_rows) {
   memory_.steps = ring_.all();
   memory_.blocks = plan_->blocks;
-  memory_.pool = device_->allocate(std::max<size_t>(plan_->pool_bytes, 1));
+  const size_t bytes = std::max<size_t>(plan_->pool_bytes, 1);
+  // What is kept for the host outlives its step.
+  memory_.pool = plan_->kept.empty() ? device_->scratch(bytes) : device_->allocate(bytes);
   encoder_ = mode == DispatchMode::kEager
                  ? std::make_unique<EagerEncoder>(*device_, *plan_, memory_)
                  : device_->prepare(*plan_, memory_, mode);

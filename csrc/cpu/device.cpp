@@ -1,6 +1,7 @@
 // The CPU as a device.
 #include "hal/device.h"
 
+#include <mutex>
 #include <utility>
 
 #include "core/error.h"
@@ -29,6 +30,17 @@ class CpuDevice : public Device {
   const DeviceInfo& info() const override { return info_; }
   Buffer allocate(size_t bytes, bool sparse) override { return allocate_host(bytes, sparse); }
 
+  /// The pool runs one submission at a time, so all plans may work in the same memory.
+  Buffer scratch(size_t bytes) override {
+    const std::lock_guard lock(scratch_mutex_);
+    Buffer shared = scratch_.lock();
+    if (!shared || shared->size() < bytes) {
+      shared = allocate_host(bytes);
+      scratch_ = shared;
+    }
+    return shared;
+  }
+
   Buffer adopt(std::shared_ptr<const Mapping> file, size_t offset, size_t bytes) override {
     return adopt_host(std::move(file), offset, bytes);
   }
@@ -51,6 +63,8 @@ class CpuDevice : public Device {
   DeviceInfo info_;
   PsoCache pipelines_;
   Pool pool_;
+  std::mutex scratch_mutex_;
+  std::weak_ptr<Memory> scratch_;  // the largest that is in use
 };
 
 }  // namespace

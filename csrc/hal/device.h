@@ -35,6 +35,10 @@ class Device {
   /// when they are touched. Throws OutOfMemory.
   virtual Buffer allocate(size_t bytes, bool sparse = false) = 0;
 
+  /// Memory that no step reads before it has written it. A device whose steps never overlap may
+  /// give the same to several. Throws OutOfMemory.
+  virtual Buffer scratch(size_t bytes) { return allocate(bytes); }
+
   /// Uses mapped pages in place where the device can; keeps the mapping alive. Read-only.
   virtual Buffer adopt(std::shared_ptr<const Mapping> file, size_t offset, size_t bytes) = 0;
 

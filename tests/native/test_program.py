@@ -61,6 +61,35 @@ def test_the_pool_reuses_dead_activations_and_adds_no_phase(device, program):
     assert plan.phases == 51
 
 
+def summed(device, n, value, keeps):
+    """A replay of ((x + x) + x) + x, where to find the result, and the result."""
+    program = _native.Program(device)
+    x = weights(device, program, np.full(n, value, np.float32))
+    total = add(program, add(program, x, x, n=n), x, n=n)
+    if keeps:
+        result = add(program, total, x, n=n)
+        program.keep(result)
+    else:
+        result = device.allocate(4 * n)
+        out = program.buffer(result, 0, 4 * n, "f32")
+        program.dispatch("add__f32", [total, x, out], dims=[1, n])
+    return program.finish().prepare("icb"), result, np.full(n, 4 * value, np.float32)
+
+
+def test_plans_whose_steps_alternate_do_not_disturb_each_other(device):
+    plans = [
+        summed(device, n, n + k, keeps) for n in (64, 4096, 640) for k, keeps in enumerate((0, 1))
+    ]
+    for _ in range(3):
+        tickets = [replay.submit(step_words()) for replay, _, _ in plans]
+        for (replay, _, _), ticket in zip(plans, tickets, strict=True):
+            replay.wait(ticket)
+        for replay, result, want in plans:
+            kept = isinstance(result, int)
+            got = np.frombuffer(replay.read(result) if kept else result.read(), np.float32)
+            np.testing.assert_array_equal(got, want)
+
+
 def test_parallel_branches_do_not_share_memory(device, program):
     x = weights(device, program, np.arange(64, dtype=np.float32))
     branches = [add(program, x, x) for _ in range(5)]
@@ -166,9 +195,7 @@ def test_three_steps_in_flight_end_in_order(device):
 LARGE = 1 << 18
 
 
-@pytest.mark.parametrize(
-    ("threads", "n", "barriers"), [(1, LARGE, 0), (2, LARGE, 2), (2, 64, 0)]
-)
+@pytest.mark.parametrize(("threads", "n", "barriers"), [(1, LARGE, 0), (2, LARGE, 2), (2, 64, 0)])
 def test_barriers_are_the_phases_that_threads_share(threads, n, barriers):
     device = _native.open_device("cpu", threads=threads)
     program = _native.Program(device)
