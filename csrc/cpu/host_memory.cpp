@@ -1,6 +1,7 @@
 #include "cpu/host_memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -45,13 +46,32 @@ class FileRange : public Memory {
               concat("could not allocate ", bytes, " bytes. Use a smaller model or context."));
 }
 
-Buffer map_pages(size_t bytes, [[maybe_unused]] bool sparse) {
+std::byte* map_anonymous(size_t bytes) {
   void* at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (at == MAP_FAILED) out_of_memory(bytes);
+  return static_cast<std::byte*>(at);
+}
+
+/// From a multiple of kHugePage on, so that only the end is left to small pages.
+[[maybe_unused]] std::byte* map_aligned(size_t bytes) {
+  static const auto page = size_t(sysconf(_SC_PAGESIZE));
+  bytes = (bytes + page - 1) / page * page;
+  std::byte* at = map_anonymous(bytes + kHugePage);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(at) % kHugePage) % kHugePage;
+  if (before != 0) munmap(at, before);
+  munmap(at + before + bytes, kHugePage - before);
+  return at + before;
+}
+
+Buffer map_pages(size_t bytes, [[maybe_unused]] bool sparse) {
 #if defined(MADV_HUGEPAGE)
-  if (bytes >= kHugePage) madvise(at, bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+  if (bytes >= kHugePage) {
+    std::byte* at = sparse ? map_anonymous(bytes) : map_aligned(bytes);
+    madvise(at, bytes, sparse ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
+    return std::make_shared<Pages>(at, bytes);
+  }
 #endif
-  return std::make_shared<Pages>(at, bytes);
+  return std::make_shared<Pages>(map_anonymous(bytes), bytes);
 }
 
 }  // namespace
