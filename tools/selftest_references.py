@@ -7,7 +7,6 @@ an OUT that is there already, the references of unchanged kernels are kept.
 """
 
 import argparse
-import json
 import sys
 import zlib
 from pathlib import Path
@@ -40,7 +39,7 @@ def main() -> int:
     options = parser.parse_args()
     sys.path.insert(0, str(options.kernels))
     specs = build.load_kernels(options.kernels)
-    manifest = Manifest(json.loads(options.manifest.read_text()))
+    manifest = Manifest(options.manifest.read_text())
     writer, known, count = Writer(), Known(options.out), 0
     for name in manifest.names():
         for kernel in manifest.instances(name):

@@ -87,10 +87,11 @@ class Manifest:
     """Kernels by name, and the words of the step block.
 
     Args:
-        data: The file, with each kernel packed.
+        text: Of manifest.json.
     """
 
-    def __init__(self, data: dict[str, Any]):
+    def __init__(self, text: str):
+        data = json.loads(text, object_hook=_pack)
         self.step: dict[str, tuple[int, str]] = {k: tuple(v) for k, v in data["step"].items()}
         self._packed: dict[str, list[str]] = {}
         for name, text in data["kernels"]:
@@ -146,7 +147,7 @@ def manifest() -> Manifest:
 
     path = Path(_native.__file__).with_name("manifest.json")
     try:
-        return Manifest(json.loads(path.read_text(encoding="utf-8"), object_hook=_pack))
+        return Manifest(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise KernelError(
             f"[kernels] {path.name} cannot be read ({error.strerror}). Install butter again; in a "
