@@ -138,6 +138,8 @@ def exists(path: Path) -> bool:
 
 def local_files(path: Path, source: str) -> ModelFiles:
     """Describe a folder or .gguf file that exists."""
+    if not path.is_file() and not path.is_dir():
+        raise ConfigError(f"[hub] {path}: is neither a file nor a folder; need a model's")
     if path.is_file():
         if path.suffix.lower() != ".gguf":
             raise ConfigError(

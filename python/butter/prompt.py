@@ -25,6 +25,8 @@ class Prompter:
         Text is a chat message where the model has a template, unless `chat` says otherwise;
         messages always are; token ids never are.
         """
+        if chat is not None and not isinstance(chat, bool):
+            raise ConfigError(f"[prompt] chat: got {chat!r:.80}, need True, False or None")
         if is_messages(prompt):
             if chat is False:
                 raise ConfigError("[prompt] got messages with chat=False; need a text or token ids")

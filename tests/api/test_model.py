@@ -329,3 +329,9 @@ def test_the_public_names_are_these():
     assert all(hasattr(butter, name) for name in butter.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = butter.nothing
+
+
+@pytest.mark.parametrize("chat", [5, "no", 0])
+def test_chat_is_true_false_or_none(model, chat):
+    with pytest.raises(ConfigError, match="chat: got .*, need True, False or None"):
+        model.generate("hi", chat=chat)

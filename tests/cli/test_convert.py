@@ -1,5 +1,6 @@
 """butter convert and --quantize, as a user calls them."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from butter.quantize import convert
 from cli.test_cli import butter
 from support.tiny import checkpoint
 
@@ -47,8 +49,18 @@ def test_an_existing_folder_is_refused(path, tmp_path):
 def test_wrong_options_show_the_legal_ones(path, tmp_path):
     _, err = butter("convert", str(path), str(tmp_path / "out"), "--bits", "7", code=2)
     assert "'2', '3', '4', '5', '6', '8'" in err
-    _, err = butter("generate", str(path), "x", "--quantize", "int4", code=1)
-    assert "got 'int4', need q2, q3, q4, q5, q6, q8" in err
+    _, err = butter("generate", str(path), "x", "--quantize", "int4", code=2)
+    assert "--quantize: got 'int4', need q2, q3, q4, q5, q6, q8" in err
+
+
+def test_a_full_disk_says_where_and_how_much(path, tmp_path, monkeypatch):
+    def write(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(convert, "write_checkpoint", write)
+    with pytest.raises(OSError, match=r"need 0 MB in all: '.*/out'"):
+        convert.convert(path, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path):

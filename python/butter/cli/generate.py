@@ -54,7 +54,10 @@ def read_prompt(prompt: str | None) -> str:
         return prompt
     if sys.stdin.isatty():
         raise click.UsageError("no PROMPT: give one, or pipe it in")
-    return read_all()
+    text = read_all()
+    if not text:
+        raise click.UsageError("no PROMPT: stdin is empty")
+    return text
 
 
 def build_prompt(text: str, system: str | None, chat: bool | None):

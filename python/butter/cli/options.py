@@ -76,7 +76,21 @@ SAMPLING_NAMES = (
 
 def model_arguments(given: dict[str, Any]) -> dict[str, Any]:
     """Take the arguments of Model.load out of a command's options."""
-    return {n: given.pop(n) for n in MODEL_NAMES if n in given}
+    values = {n: given.pop(n) for n in MODEL_NAMES if n in given}
+    if values.get("quantize") is not None:
+        check_form(values["quantize"])
+    return values
+
+
+def check_form(name: str) -> None:
+    from ..errors import ConfigError
+    from ..quantize.scheme import Scheme
+
+    try:
+        Scheme.read(name)
+    except ConfigError as error:
+        message = str(error).removeprefix("[quantize] ")
+        raise click.BadParameter(message, param_hint="--quantize") from None
 
 
 def sampling_arguments(given: dict[str, Any]) -> dict[str, Any]:

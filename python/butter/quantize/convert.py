@@ -1,5 +1,7 @@
 """A model as a new checkpoint in MLX's affine form."""
 
+import contextlib
+import errno
 import os
 import shutil
 from collections import Counter
@@ -99,7 +101,7 @@ def convert(
         if on_progress:
             on_progress(done, total)
 
-    with Partial(path) as folder:
+    with Partial(path) as folder, full_disk(path, total):
         names = write_checkpoint(folder, units, shard_bytes, report)
         write_companions(folder, files, gguf, settings(loader), scheme)
     counts = len(plan.recoded), len(plan.kept), len(plan.indivisible)
@@ -115,6 +117,18 @@ def new_folder(out: str | os.PathLike) -> Path:
     if not path.parent.is_dir():
         raise ConfigError(f"[convert] {path.parent}: no such folder; make it first")
     return path
+
+
+@contextlib.contextmanager
+def full_disk(path: Path, nbytes: int) -> Iterator[None]:
+    """The system's message says neither where nor how much."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        text = f"{error.strerror}, need {nbytes / 1e6:.0f} MB in all"
+        raise OSError(error.errno, text, str(path)) from error
 
 
 class Partial:
