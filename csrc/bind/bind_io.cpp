@@ -9,6 +9,9 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "io/gguf.h"
 #include "io/mapping.h"
@@ -32,6 +35,24 @@ nb::object to_str(std::string_view text) {
   return nb::steal(str);
 }
 
+/// An array of strings in a file. A vocabulary as Python objects takes five times its bytes, so
+/// each is made when it is asked for.
+struct Strings {
+  MappingRef file;
+  std::vector<std::string_view> views;
+
+  nb::object at(size_t i) const {
+    if (i >= views.size()) throw nb::index_error();
+    return to_str(views[i]);
+  }
+
+  nb::list to_list() const {
+    nb::list out;
+    for (const std::string_view text : views) out.append(to_str(text));
+    return out;
+  }
+};
+
 template <typename T>
 nb::object numbers(const GgufArray& array) {
   // The file does not align them; a memoryview wants aligned elements.
@@ -41,7 +62,7 @@ nb::object numbers(const GgufArray& array) {
   return nb::cast(nb::ndarray<nb::memview, T, nb::ndim<1>>(copy, {array.count}, owner));
 }
 
-nb::object to_python(const GgufArray& array) {
+nb::object to_python(GgufArray& array, const MappingRef& file) {
   nb::list out;
   switch (array.kind) {
     case GgufKind::kU8:
@@ -67,20 +88,19 @@ nb::object to_python(const GgufArray& array) {
     case GgufKind::kF64:
       return numbers<double>(array);
     case GgufKind::kString:
-      for (const std::string_view text : array.strings) out.append(to_str(text));
-      break;
+      return nb::cast(Strings{file, std::move(array.strings)});
     case GgufKind::kArray:
-      for (const GgufArray& inner : array.arrays) out.append(to_python(inner));
+      for (GgufArray& inner : array.arrays) out.append(to_python(inner, file));
       break;
   }
   return out;
 }
 
-nb::object to_python(std::string_view text) { return to_str(text); }
-nb::object to_python(bool value) { return nb::bool_(value); }
-nb::object to_python(double value) { return nb::float_(value); }
-nb::object to_python(int64_t value) { return nb::int_(value); }
-nb::object to_python(uint64_t value) { return nb::int_(value); }
+nb::object to_python(std::string_view text, const MappingRef&) { return to_str(text); }
+nb::object to_python(bool value, const MappingRef&) { return nb::bool_(value); }
+nb::object to_python(double value, const MappingRef&) { return nb::float_(value); }
+nb::object to_python(int64_t value, const MappingRef&) { return nb::int_(value); }
+nb::object to_python(uint64_t value, const MappingRef&) { return nb::int_(value); }
 
 nb::dict to_python(const std::vector<FileTensor>& tensors) {
   nb::dict out;
@@ -132,9 +152,9 @@ nb::tuple read_gguf(const std::filesystem::path& path) {
     parsed = parse_gguf(all(*file), source(*file));
   }
   nb::dict metadata;
-  for (const auto& [key, value] : parsed.metadata) {
+  for (auto& [key, value] : parsed.metadata) {
     metadata[to_str(key)] =
-        std::visit([](const auto& v) -> nb::object { return to_python(v); }, value);
+        std::visit([&](auto& v) -> nb::object { return to_python(v, file); }, value);
   }
   return nb::make_tuple(file, to_python(parsed.tensors), metadata);
 }
@@ -191,6 +211,11 @@ void bind_io(nb::module_& m) {
         return "<butter.Mapping " + quoted(file.path(), kPathChars) + ">";
       });
 
+  nb::class_<Strings>(m, "Strings", "An array of strings in a GGUF file, read when asked for.")
+      .def("__len__", [](const Strings& s) { return s.views.size(); })
+      .def("__getitem__", &Strings::at, "index"_a)
+      .def("tolist", &Strings::to_list);
+
   m.def("read_safetensors", &read_safetensors, "path"_a,
         nb::sig("def read_safetensors(path: str | os.PathLike) -> tuple[Mapping, "
                 "dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, str]]"),
@@ -203,7 +228,7 @@ void bind_io(nb::module_& m) {
         nb::sig("def read_gguf(path: str | os.PathLike) -> tuple[Mapping, "
                 "dict[str, tuple[str, tuple[int, ...], int, int]], dict[str, Any]]"),
         "Map and validate a GGUF file: (mapping, {name: (type, shape, offset, nbytes)}, metadata). "
-        "Shapes are outer to inner. Arrays of numbers are memoryviews, arrays of strings lists; "
+        "Shapes are outer to inner. Arrays of numbers are memoryviews, arrays of strings Strings; "
         "bytes that are not UTF-8 become surrogates (errors='surrogateescape').");
 }
 

@@ -136,6 +136,7 @@ class WeightLoader:
         """
         stored = self.checkpoint.tensors
         order = sorted(self.wanted, key=lambda n: (stored[n].mapping.path, stored[n].offset))
+        self._release_read()
         arena = Arena(device, self._arena_bytes(device.warp))
         total, done = sum(stored[n].nbytes for n in order), 0
         for name in order:
@@ -147,24 +148,27 @@ class WeightLoader:
             done += stored[name].nbytes
             if progress:
                 progress(done, total)
-        self._release_rest(order)
-        trim_heap()  # of what reading the files and the tokenizer has left
+        self._release_read()
 
     def _arena_bytes(self, warp: int) -> int:
         wanted = self.wanted.values()
         return sum(Arena.space(*array) for part in wanted for array in part.arrays(warp))
 
-    def _release_rest(self, order: list[str]) -> None:
-        """Drop what is still resident of the files, except matrices that are used in place."""
-        ends: dict[Any, int] = {}  # by mapping: up to where its pages are dropped or kept
-        for name in order:
-            stored, part = self.checkpoint.tensors[name], self.wanted[name]
-            first = ends.setdefault(stored.mapping, 0)
-            if isinstance(part, DenseMatrix) and part.is_in_place:
-                stored.mapping.release(first, stored.offset - first)
-                ends[stored.mapping] = stored.offset + stored.nbytes
-        for mapping, first in ends.items():
-            mapping.release(first)
+    def _release_read(self) -> None:
+        """Give back what reading has left: pages of the files, and free ones of the heap."""
+        places: dict[Any, list[tuple[int, int]]] = {}  # by mapping, of matrices used in place
+        for name, part in self.wanted.items():
+            stored = self.checkpoint.tensors[name]
+            kept = places.setdefault(stored.mapping, [])
+            if isinstance(part, DenseMatrix) and part.array and part.is_in_place:
+                kept.append((stored.offset, stored.nbytes))
+        for mapping, kept in places.items():
+            end = 0
+            for offset, nbytes in sorted(kept):
+                mapping.release(end, offset - end)
+                end = offset + nbytes
+            mapping.release(end)
+        trim_heap()
 
 
 class Weights:
