@@ -58,10 +58,13 @@ bool follow(const Range& scales, const Range& biases, float factor) {
   return biases_follow(as_floats(scales), as_floats(biases), factor);
 }
 
-void rope_tables(const std::vector<float>& inv_freq, float factor, size_t positions,
+void rope_tables(const std::vector<float>& inv_freq, float factor, size_t begin, size_t end,
                  const Memory& cos, const Memory& sin) {
-  const size_t count = positions * inv_freq.size();
-  fill_rope_tables(inv_freq, factor, positions, floats(cos, 0, count), floats(sin, 0, count));
+  if (begin > end) {
+    throw Error(Code::kShape, "rope", concat("got positions ", begin, " to ", end));
+  }
+  const size_t row = inv_freq.size(), at = begin * row * sizeof(float), count = (end - begin) * row;
+  fill_rope_tables(inv_freq, factor, begin, end, floats(cos, at, count), floats(sin, at, count));
 }
 
 }  // namespace
@@ -75,8 +78,10 @@ void bind_loading(nb::module_& m) {
   m.def("biases_follow", &follow, "scales"_a, "biases"_a, "factor"_a, Release(),
         "Whether each bias is its scale times a power of two, in f16. Ranges of files: (mapping, "
         "offset, nbytes, dtype).");
-  m.def("rope_tables", &rope_tables, "inv_freq"_a, "factor"_a, "positions"_a, "cos"_a, "sin"_a,
-        Release(), "Fill two buffers with cos and sin [positions, len(inv_freq)] in f32.");
+  m.def(
+      "rope_tables", &rope_tables, "inv_freq"_a, "factor"_a, "begin"_a, "end"_a, "cos"_a, "sin"_a,
+      Release(),
+      "Fill rows begin to end of two buffers with cos and sin [positions, len(inv_freq)] in f32.");
   m.def("trim_heap", &trim_heap, Release(),
         "Give free pages of the C library's heap back to the system.");
 }

@@ -6,9 +6,10 @@
 
 namespace butter {
 
-/// cos and sin [positions, inv_freq.size()] times `factor`. The angle is rounded to f32, as the
-/// references do; its rounding at large positions is part of the model.
-void fill_rope_tables(std::span<const float> inv_freq, float factor, size_t positions, float* cos,
-                      float* sin);
+/// cos and sin [end - begin, inv_freq.size()] of the positions from `begin` on, times `factor`. The
+/// angle is rounded to f32, as the references do; its rounding at large positions is part of the
+/// model.
+void fill_rope_tables(std::span<const float> inv_freq, float factor, size_t begin, size_t end,
+                      float* cos, float* sin);
 
 }  // namespace butter

@@ -116,13 +116,15 @@ class _Work:
         sequence.truncate(0)
         sequence.check_room(len(request.tokens))
         run.read()
+        limit = params.max_tokens or self.batch.engine.max_context
+        sequence.reach(limit)
         sequence.prepare_sampler(request.tokens[-1], params)
         self.prefill_s += time.perf_counter() - start
         self.loop.start(
             row,
             sampling_words(params),
             position=len(sequence.tokens),
-            limit=params.max_tokens or self.batch.engine.max_context,
+            limit=limit,
             stop_tokens=[] if params.ignore_eos else list(params.stop_ids),
         )
         self.running[row] = place, run

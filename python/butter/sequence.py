@@ -103,9 +103,14 @@ class Sequence:
                 f"most {room}. Shorten the prompt or load with a larger max_context."
             )
 
+    def reach(self, count: int) -> None:
+        """Prepare for `count` more positions, and the step that a loop is ahead of its end."""
+        self.rope.reach(len(self.tokens) + count + 1)
+
     def fill(self, tokens: Ids[int]) -> None:
         """Read tokens into the caches."""
         self.check_room(len(tokens))
+        self.reach(len(tokens))
         chunk = self.engine.chunk
         for start in range(0, len(tokens), chunk):
             part = list(tokens[start : start + chunk])
@@ -119,6 +124,7 @@ class Sequence:
 
         self.check_room(len(tokens))
         self.rope.fit(len(self.tokens) + len(tokens))
+        self.reach(len(tokens))
         vocab = self.engine.text.vocab_size
         out = np.empty((len(tokens), vocab), np.float32)
         replay, logits, rows = self._scorer
@@ -142,6 +148,7 @@ class Sequence:
         Call `finish` when the loop has ended.
         """
         self.check_room(1)
+        self.reach(limit)
         self.prepare_sampler(token, params)
         loop = _native.DecodeLoop(
             self.decode,

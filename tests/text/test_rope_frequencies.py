@@ -40,6 +40,7 @@ def test_the_record_equals_the_live_reference(name):
 
 def tables(device, config, positions):
     rope = RopeTables(device, config, positions)
+    rope.reach(positions)
     return rope.cos.numpy(), rope.sin.numpy()
 
 
@@ -52,6 +53,27 @@ def test_tables_are_cos_and_sin_of_the_f32_angle(device):
     np.testing.assert_allclose(cos, np.cos(wide), rtol=0, atol=2.0**-25)
     np.testing.assert_allclose(sin, np.sin(wide), rtol=0, atol=2.0**-25)
     assert (cos[0] == 1).all() and (sin[0] == 0).all()
+
+
+def test_angles_are_made_as_far_as_positions_reach(device):
+    config = normalize({**BASE, "rope_theta": 1e4})
+    whole, _ = tables(device, config, 5000)
+    rope = RopeTables(device, config, 5000)
+    assert not rope.cos.numpy().any()
+    for length in (1, 1024, 1025, 700, 4999, 6000):
+        rope.reach(length)
+        np.testing.assert_array_equal(rope.cos.numpy()[:length], whole[:length])
+
+
+def test_other_frequencies_are_made_anew(device):
+    changes, length = CASES["dynamic_long"]
+    config = normalize({**BASE, **changes})
+    rope = RopeTables(device, config, length)
+    rope.reach(length)
+    before = rope.cos.numpy().copy()
+    rope.fit(length)
+    rope.reach(length)
+    assert (rope.cos.numpy() != before).any()
 
 
 def test_the_attention_factor_scales_the_tables(device):

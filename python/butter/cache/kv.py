@@ -1,5 +1,6 @@
 """Keys and values of every position, and the rotary tables that go with them."""
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,10 +13,14 @@ PAGE = 64  # capacity is a multiple of it, as the attention kernels need
 
 
 class RopeTables:
-    """cos and sin [capacity, half] in f32, as the model's rotary scaling makes them."""
+    """cos and sin [capacity, half] in f32, as the model's rotary scaling makes them.
+
+    Rows are filled as positions are needed: all of 128 Ki positions are 32 MiB, and 0.1 s.
+    """
 
     # Kinds whose frequencies depend on the length of the text.
     BY_LENGTH = ("dynamic", "longrope")
+    BLOCK = 1024  # positions that are filled together
 
     def __init__(self, device, config: Mapping, capacity: int):
         self._config = config
@@ -26,19 +31,26 @@ class RopeTables:
             raise ConfigError(
                 f"[rope] capacity: got {capacity} positions, need 1 to {MAX_TABLE // shape[1]}"
             )
-        self.cos, self.sin = empty(device, shape, "f32"), empty(device, shape, "f32")
+        self.cos = empty(device, shape, "f32", sparse=True)
+        self.sin = empty(device, shape, "f32", sparse=True)
         self._length: int | None = None
-        self._write()
+        self._filled = 0
+        self._lock = threading.Lock()  # sequences share the tables
 
     def fit(self, length: int) -> None:
         """Set the frequencies for a pass that ends at this length; the device must be idle."""
         if self.depends_on_length and length != self._length:
-            self._length = length
-            self._write()
+            self._length, self._filled = length, 0
 
-    def _write(self) -> None:
-        inv_freq, factor = rope_inv_freq(self._config, self._length)
-        rope_tables(inv_freq, factor, self.capacity, self.cos.buffer, self.sin.buffer)
+    def reach(self, length: int) -> None:
+        """Make sure that all positions below this one, or below the capacity, have their angles."""
+        with self._lock:
+            if length <= self._filled:
+                return
+            end = min(self.capacity, -(-length // self.BLOCK) * self.BLOCK)
+            inv_freq, factor = rope_inv_freq(self._config, self._length)
+            rope_tables(inv_freq, factor, self._filled, end, self.cos.buffer, self.sin.buffer)
+            self._filled = end
 
 
 @dataclass(frozen=True)
