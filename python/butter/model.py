@@ -40,6 +40,7 @@ class Model:
         self._lease = Lease()
         self._guard = threading.Lock()
         self._sequence: Cached | None = None
+        self._spare: Cached | None = None  # warmed up, and nobody's yet
         self._batch: Batch | None = None
         # Weak: a session that is dropped without close() takes its caches with it.
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -110,7 +111,8 @@ class Model:
             )
             model = cls(loaded, lifecycle, 0.0)
             if prewarm:
-                model._own_sequence().warm_up()
+                model._spare = Cached(loaded.engine)
+                model._spare.warm_up()
         except BaseException as error:
             lifecycle.fail(error)
             raise
@@ -246,11 +248,12 @@ class Model:
                 self._lifecycle.to(State.CLOSED)
         for session in sessions:
             session.close()
-        if self._sequence:
-            self._sequence.close()
+        for sequence in (self._sequence, self._spare):
+            if sequence:
+                sequence.close()
         if self._batch:
             self._batch.close()
-        self._sequence = self._batch = None
+        self._sequence = self._spare = self._batch = None
         self._loaded = None  # type: ignore[assignment]
 
     def __enter__(self) -> "Model":
@@ -313,10 +316,16 @@ class Model:
             )
 
     def _own_sequence(self) -> Cached:
-        engine = self._need().engine
         if self._sequence is None:
-            self._sequence = Cached(engine)
+            self._sequence = self._new_sequence()
         return self._sequence
+
+    def _new_sequence(self) -> Cached:
+        """For whoever comes first the one that is warmed up: a session or the model itself."""
+        engine = self._need().engine
+        with self._guard:
+            spare, self._spare = self._spare, None
+        return spare or Cached(engine)
 
     def _cold_sequence(self) -> Cached:
         """The model's own sequence, emptied: equal requests give equal results."""

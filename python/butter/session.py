@@ -134,7 +134,7 @@ class Session:
     def _own(self) -> Cached:
         self._need_open()
         if self._cached is None:
-            self._cached = Cached(self._model._need().engine)
+            self._cached = self._model._new_sequence()
         return self._cached
 
     def _need_open(self) -> None:

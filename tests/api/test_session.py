@@ -100,6 +100,15 @@ def test_a_cancelled_stream_leaves_a_session_that_goes_on(model):
     assert got == model.generate([*held, 4], **PLAIN).tokens
 
 
+def test_the_first_session_has_the_programs_that_are_warm(tmp_path):
+    with butter.Model.load(checkpoint("f32", tmp_path), device="cpu") as model:
+        warm = model._spare
+        first, second = model.session(), model.session()
+        answers = [s.generate([1, 5, 9], **PLAIN).tokens for s in (first, second)]
+        assert first._cached is warm and second._cached is not warm
+        assert answers == [model.generate([1, 5, 9], **PLAIN).tokens] * 2
+
+
 def test_sessions_do_not_disturb_each_other_or_the_model(model):
     alone = [model.generate([1, n], **PLAIN).tokens for n in (5, 6)]
     with model.session() as one, model.session() as two:

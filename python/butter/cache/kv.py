@@ -15,7 +15,7 @@ PAGE = 64  # capacity is a multiple of it, as the attention kernels need
 class RopeTables:
     """cos and sin [capacity, half] in f32, as the model's rotary scaling makes them.
 
-    Rows are filled as positions are needed: all of 128 Ki positions are 32 MiB, and 0.1 s.
+    Rows are filled as positions are needed: all of 128 Ki positions are 32 MiB, and 0.2 s.
     """
 
     # Kinds whose frequencies depend on the length of the text.
