@@ -16,24 +16,22 @@ with butter.Model.load(sys.argv[1], device="cpu") as model:
 print(sorted({"numpy", "jinja2", "_hashlib", "huggingface_hub"} & set(sys.modules)))
 """
 
-SCRIPT = """
+PEAK = """
 import re, sys
-import butter.model, butter.text.template, butter.text.tokenizer, numpy
-def peak_kib():
-    return int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-before = peak_kib()
-model = butter.Model.load(sys.argv[1], device="cpu")
-print((peak_kib() - before) * 1024)
+import butter
+model = butter.Model.load(sys.argv[1], device="cpu", threads=2)
+peak_kib = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+print(peak_kib / 1024 - model._need().engine.decode_weight_bytes / 2**20)
 """
+BESIDE_MIB = 64  # 48 when this was written; 81 with numpy and with pages of the file
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_loading_takes_at_most_one_and_a_half_times_the_file():
-    path = gguf_path()
+def test_a_process_takes_little_beside_the_weights():
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(path)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", PEAK, str(gguf_path())], capture_output=True, text=True, check=True
     )
-    assert int(done.stdout) <= 1.5 * path.stat().st_size
+    assert 0 < float(done.stdout) < BESIDE_MIB
 
 
 def test_generating_imports_only_what_it_needs():
