@@ -84,9 +84,10 @@ class Tokenizer:
             "unk_token": vocab.token_id("unknown"),
             "pad_token": vocab.token_id("padding"),
         }
-        names = {name: vocab.tokens[i] for name, i in ids.items() if i is not None}
-        backend = vocab.build()
-        return cls(backend, special_tokens=names, eos_ids=vocab.ends(), adds=vocab.adds())
+        backend, ends, adds = vocab.build(), vocab.ends(), vocab.adds()
+        del vocab  # before anything is made that stays, which would keep its memory from the system
+        names = {name: backend.id_to_token(i) for name, i in ids.items() if i is not None}
+        return cls(backend, special_tokens=names, eos_ids=ends, adds=adds)
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Tokenizer":
