@@ -23,6 +23,7 @@ class Entry:
 def quantized(shape: str) -> list[Entry]:
     return [
         Entry("butter q4", "butter", shape, "butter-q4"),
+        Entry("butter q4-g64", "butter", shape, "butter-q4-g64"),
         Entry("butter Q4_0", "butter", shape, "q4_0.gguf"),
         Entry("llama.cpp Q4_0", "llama.cpp", shape, "q4_0.gguf"),
         Entry("onnxruntime-genai int4", "onnxruntime-genai", shape, "ort-int4"),

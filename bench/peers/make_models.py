@@ -81,10 +81,10 @@ def note(out: Path, weight_bytes: int, config: dict, kv_element: int) -> None:
     (out / "bench.json").write_text(json.dumps(facts) + "\n")
 
 
-def butter_q4(python: str) -> Callable[[Path, Path], None]:
-    """As `butter convert` does it by itself: 4 bits throughout, groups of 32."""
+def butter_q4(python: str, group: int) -> Callable[[Path, Path], None]:
+    """`butter convert` with 4 bits throughout; by itself it takes groups of 32."""
     run = "from butter.cli import main; main()"
-    return lambda hf, out: quietly(python, "-c", run, "convert", hf, out)
+    return lambda hf, out: quietly(python, "-c", run, "convert", hf, out, "--group-size", group)
 
 
 def link(out: Path) -> None:
@@ -102,7 +102,7 @@ def steps(shape: str, butter: str | None) -> dict[str, Callable[[Path, Path], No
     else:
         found["bf16.gguf"] = lambda hf, out: make_gguf.make(hf, out, "BF16")
     if butter:
-        found["butter-q4"] = butter_q4(butter)
+        found |= {"butter-q4": butter_q4(butter, 32), "butter-q4-g64": butter_q4(butter, 64)}
     return found
 
 
