@@ -26,7 +26,7 @@ ORT_OPTIONS = (
 )
 
 
-def quietly(*command: str | Path) -> None:
+def quietly(*command: str | Path | int) -> None:
     done = subprocess.run(
         [str(part) for part in command],
         env={**os.environ, "HF_HUB_OFFLINE": "1"},
