@@ -114,10 +114,11 @@ def test_a_folder_that_is_used_or_not_wanted_needs_no_word(software, cache, monk
 
 
 LEAVE = """
-import os, signal, sys
+import os, signal
 from butter.cli import interrupts
 from butter.loading import open_device
 from one_kernel import add
+signal.signal(signal.SIGINT, signal.default_int_handler)  # the background may ignore it
 interrupts.leave_at_once()
 device = open_device("metal", None)
 add(device)
