@@ -43,12 +43,11 @@ def __getattr__(name: str):
 
 
 def version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
     try:
-        return version("butter")
-    except PackageNotFoundError:  # a source tree that was not installed
+        from ._version import VERSION  # written by the build; importlib.metadata takes 2 MiB
+    except ModuleNotFoundError:  # a source tree that was not installed
         return "0+uninstalled"
+    return VERSION
 
 
 def __dir__() -> list[str]:
