@@ -86,7 +86,11 @@ class Tokenizer:
         }
         backend, ends, adds = vocab.build(), vocab.ends(), vocab.adds()
         del vocab  # before anything is made that stays, which would keep its memory from the system
-        names = {name: backend.id_to_token(i) for name, i in ids.items() if i is not None}
+        names = {
+            name: token
+            for name, i in ids.items()
+            if i is not None and (token := backend.id_to_token(i)) is not None
+        }
         return cls(backend, special_tokens=names, eos_ids=ends, adds=adds)
 
     @classmethod
