@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kAlign = 64;
 // From here on fresh pages of the system beat memory that must be cleared.
 constexpr size_t kMapBytes = size_t{1} << 18;
+constexpr size_t kSparseBytes = size_t{1} << 14;  // less is not worth pages of its own
 [[maybe_unused]] constexpr size_t kHugePage = size_t{1} << 21;
 constexpr size_t kElementAlign = 4;
 
@@ -77,7 +78,7 @@ Buffer map_pages(size_t bytes, [[maybe_unused]] bool sparse) {
 }  // namespace
 
 Buffer allocate_host(size_t bytes, bool sparse) {
-  if (bytes >= kMapBytes) return map_pages(bytes, sparse);
+  if (bytes >= (sparse ? kSparseBytes : kMapBytes)) return map_pages(bytes, sparse);
   const size_t rounded = bytes == 0 ? kAlign : (bytes + kAlign - 1) / kAlign * kAlign;
   void* at = std::aligned_alloc(kAlign, rounded);
   if (!at) out_of_memory(bytes);

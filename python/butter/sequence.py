@@ -37,8 +37,9 @@ class Sequence:
         self.state = State(
             caches=engine.caches(self.rope),
             next=next or empty(device, (1,), "i32"),
-            counts=empty(device, (vocab,), "u32"),
-            bias=empty(device, (vocab,), "f32"),
+            # Few requests write more than one page of them.
+            counts=empty(device, (vocab,), "u32", sparse=True),
+            bias=empty(device, (vocab,), "f32", sparse=True),
         )
         self.tokens: list[int] = []
         self._loop: _native.DecodeLoop | None = None
