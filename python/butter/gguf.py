@@ -1,5 +1,6 @@
 """What GGUF files call things, in the words of Hugging Face checkpoints."""
 
+import functools
 import re
 from array import array
 from collections.abc import Mapping
@@ -94,7 +95,12 @@ def gguf_row_permutation(name: str, config: Mapping) -> array | None:
         heads = config["num_key_value_heads"]
     else:
         return None
-    dim = config["head_dim"]
+    return halves_first(heads, config["head_dim"])
+
+
+@functools.cache  # every layer has the same two
+def halves_first(heads: int, dim: int) -> array:
+    """Of rows stored as x0 x_half x1 x_half+1 … in each head, which comes when."""
     order = array("q")
     for head in range(0, heads * dim, dim):
         order.extend(range(head, head + dim, 2))
