@@ -72,7 +72,7 @@ def shapes() -> list[Shape]:
             step = {"pos": keys - 1, "kv_len": keys, "splits": parts}
             name = f"sdpa_decode f16 {heads}/{kv} heads, {keys} keys"
             rows.append(Shape(name, (f"sdpa_decode__f32_f16__QH{shared}",), dims, step))
-    chain = ("penalize", "top_k", "top_p", "min_p", "draw")
+    chain = ("tops", "border", "masses", "draw")
     for name, step in [("greedy", {}), ("sampled", SAMPLING)]:
         for vocab in (49152, 262144):
             symbols = tuple(f"sample_{part}" for part in chain)

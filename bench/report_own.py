@@ -63,7 +63,7 @@ def kernels(r: Result) -> str:
     note = (
         "Matrices are rows × columns. Inputs rotate through 128 MiB, except in gemm; bytes are "
         "those of the parameters, operations two per multiply-add. Copies that do not depend on "
-        "one another share a phase, so no barrier is part of it. Sampling is its five kernels."
+        "one another share a phase, so no barrier is part of it. Sampling is its four kernels."
     )
     return f"## Kernels\n\n{table(columns, rows)}\n\n{note}"
 

@@ -1,10 +1,11 @@
 """The last kernel of a token: argmax or a draw, and the counts that penalties need."""
 
 from iron import (
-    In, InOut, barrier, dim, f32, group, i32, inline, kernel, lanes, mulhi, shared, step, u32,
-    unroll, warp, warps,
+    In, InOut, barrier, dim, f32, group, i32, inline, kernel, lanes, mulhi, step, u32,
+    unroll,
 )  # fmt: skip
-from ranking import BLOCKS, REACH, block_tops, blocks_of, weight
+from penalty import tempered
+from ranking import blocks_of, tops_of, weight
 
 INF = float("inf")
 PROMPT = 0x80000000  # the bit of a count that says: in the prompt
@@ -30,42 +31,41 @@ def uniform():
 
 
 @inline
-def argmax(work):
+def argmax(row, top):
     """The id of the largest logit, the lowest of equals; V if every logit is -inf or NaN."""
-    best, at = f32(-INF), dim("V")
-    for i in lanes(dim("V")):
-        x = work[i]
+    n, tops = dim("V"), tops_of(row)
+    size, blocks = blocks_of(n)
+    block = blocks
+    for b in lanes(blocks):
+        block = min(block, b if tops[b] == top else blocks)
+    start = group.min(block) * size
+    best, at = f32(-INF), n
+    for i in lanes(start, min(start + size, n)):
+        x = tempered(row, i)
         at = i if x > best else at
         best = x if x > best else best
     largest = group.max(best)
-    return group.min(at if best == largest else dim("V"))
+    return group.min(at if best == largest else n)
 
 
 @inline
-def categorical(work, tops, sums, u):
+def categorical(row, masses, kept, u):
     """The id at which the distribution function, in the order of ids, passes u; V if none can.
 
     The sum over a block is taken in another order than the walk through it, so rounding can end
     the walk without a hit; then the last token with any weight is taken.
     """
+    level, end, top = kept
     n = dim("V")
     size, blocks = blocks_of(n)
-    top = block_tops(work, tops)
-    for b in warps(blocks):
-        mass = f32(0)
-        if tops[b] >= top - REACH:
-            for i in lanes(b * size, min(b * size + size, n)):
-                mass += weight(work[i], top)
-        sums[b] = warp.sum(mass)
-    barrier()
     total = f32(0)
     for b in range(blocks):
-        total += sums[b]
+        total += masses[b]
     target = u * total
 
     before, block, rest, found = f32(0), u32(0), f32(0), u32(0)
     for b in range(blocks):
-        mass = sums[b]
+        mass = masses[b]
         if found == 0 and mass > 0.0:
             block, rest = b, target - before
             found = u32(before + mass > target)
@@ -73,7 +73,8 @@ def categorical(work, tops, sums, u):
 
     token, walked, found = n, f32(0), u32(0)
     for i in range(block * size, min(block * size + size, n)):
-        w = weight(work[i], top)
+        x = tempered(row, i)
+        w = weight(x, top) if x > level or (x == level and i < end) else 0.0
         walked += w
         if found == 0 and w > 0.0:
             token = i
@@ -81,26 +82,36 @@ def categorical(work, tops, sums, u):
     return token if top > -INF else n
 
 
-@kernel(grid=1, group=1024, bytes="8 * V")
-def sample_draw(work: In[f32, "V"], next: InOut[i32, 1], counts: InOut[u32, "V"]):
+@kernel(grid=1, group=1024, bytes="8 * V // 64")
+def sample_draw(
+    logits: In[f32, "rowsL", "V"],
+    bias: In[f32, "V"],
+    tops: In[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    span: In[f32, 2],
+    end: In[u32, 1],
+    masses: In[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    next: InOut[i32, 1],
+    counts: InOut[u32, "V"],
+):
     """Choose the token: it goes to next[0] and step.out_token, and is counted.
 
     Temperature 0 takes the largest logit, the lowest id among equals. Otherwise the token is drawn
-    from softmax(work) with a number that depends on seed and draw alone. If every logit is -inf or
-    NaN the token is -1 and counts stay. If step.sample is 0 nothing happens.
+    from what the filters kept with a number that depends on seed and draw alone. If every logit is
+    -inf or NaN the token is -1 and counts stay. If step.sample is 0 nothing happens.
     """
     if step.sample == 0:
         return
-    tops, sums = shared(f32, BLOCKS), shared(f32, BLOCKS)
+    row = (logits, counts, bias, tops)
+    top, level = span[0], span[1]
     token = dim("V")
     if step.temperature > 0.0:
-        token = categorical(work, tops, sums, uniform())
+        token = categorical(row, masses, (level, end[0], top), uniform())
     else:
-        token = argmax(work)
+        token = argmax(row, top)
     known = token < dim("V")
     place = token if known else u32(0)
     before = counts[place]
-    barrier()  # all lanes have read the count before one of them changes it
+    barrier()  # all lanes have read the counts before one of them changes one
     counts[place] = before + u32(known)
     chosen = i32(token) if known else i32(-1)
     next[0] = chosen

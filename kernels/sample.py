@@ -1,150 +1,202 @@
-"""The sampling chain on one row of logits: penalize, top-k, top-p, min-p; then a draw (draw.py).
+"""The sampling chain on one row of logits: what the filters keep of it, and its mass.
 
-`work` holds a logit per token; a filter sets what it drops to -inf. Each filter sees the
-distribution that the one before it left, so renormalization needs no pass of its own. NaN counts
-as -inf. Filters do nothing when off, when the temperature is 0, or when step.sample is 0.
+Penalties and temperature make the logits (penalty.py). Top-k, top-p and min-p each keep what is
+above a level, so together they are one level and, among logits equal to it, an end of their ids.
+Each filter sees the distribution that the one before it left. NaN counts as -inf. Filters do
+nothing when off or when the temperature is 0; if step.sample is 0 no kernel does anything.
 """
 
 from iron import (
-    In, InOut, Out, ceil, dim, f32, group, kernel, lanes, log, shared, step, u32, unroll,
+    In, Out, ceil, dim, exp, f32, group, inline, kernel, lanes, log, shared, step, u32, warp, warps,
 )  # fmt: skip
+from penalty import divisor, penalized, tempered
 from ranking import (
-    BLOCKS, REACH, block_tops, blocks_of, count_equal, count_from, end_of_equals, keep, mass_from,
-    masses_from, rank, unrank, weight,
+    LIST, REACH, blocks_of, end_of_equals, equals_of, rank, search, tally, unrank, weight,
 )  # fmt: skip
 
-GENERATED = 0x7FFFFFFF  # of a count: how often generated; the top bit says: in the prompt
-CHUNK = 4096
-COLDEST = 2.0**-60  # lower temperatures count as this one, so that quotients stay finite
 INF = float("inf")
-STEPS = 3  # thresholds that one pass of top-p tries
+SHARE = 16  # blocks of one group
+GRID = "ceildiv(V, ceildiv(V, 32768) * 32 * 16)"
+FIRST = 32  # blocks whose largest logits top-p looks at first
 
 
-@kernel(grid="ceildiv(V, 4096)", group=256, bytes="12 * V", flops="8 * V")
-def sample_penalize(
-    logits: In[f32, "rowsL", "V"], counts: In[u32, "V"], bias: In[f32, "V"], work: Out[f32, "V"]
+@inline
+def share_of(group_id):
+    """(first block of a group, end, tokens per block)."""
+    size, blocks = blocks_of(dim("V"))
+    return group_id * SHARE, min(group_id * SHARE + SHARE, blocks), size
+
+
+@inline
+def has_top_k():
+    return step.top_k != 0 and step.top_k < dim("V")
+
+
+@kernel(grid=GRID, group=256, bytes="4 * V", flops="2 * V")
+def sample_tops(
+    logits: In[f32, "rowsL", "V"],
+    counts: In[u32, "V"],
+    bias: In[f32, "V"],
+    tops: Out[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    sums: Out[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
 ):
-    """work = the last row of logits with penalties, bias and temperature, in this order.
+    """The largest of each block of the last row, after penalties and temperature.
 
-    Repetition divides a positive logit and multiplies a negative one, for tokens of prompt or
-    output. Presence is subtracted once from tokens of the output, frequency once per occurrence.
-    bias counts if step.use_bias is set. Temperature 0 does not divide. NaN becomes -inf.
+    sums[b] is the sum of exp(x - tops[b]) over the block if top-p is on; 0 if top-k keeps no more
+    tokens than there are blocks, since they are added up fast.
     """
-    start, row = group.id(0) * CHUNK, dim("rowsL") - 1
-    end = min(start + CHUNK, dim("V"))
-    divisor = max(step.temperature, COLDEST) if step.temperature > 0.0 else 1.0
-    repetition, presence, frequency = step.repetition, step.presence, step.frequency
-    if repetition != 1.0 or presence != 0.0 or frequency != 0.0 or step.use_bias != 0:
-        for i in lanes(start, end):
-            x, seen = logits[row, i], counts[i]
-            times = seen & GENERATED
-            penalized = x / repetition if x > 0.0 else x * repetition
-            x = penalized if seen != 0 else x
-            x = x - (presence + frequency * f32(times) if times != 0 else 0.0)
-            if step.use_bias != 0:
-                x = x + bias[i]
-            work[i] = x / divisor if x == x else -INF
-    else:
-        for i in lanes(start, end):
-            x = logits[row, i]
-            work[i] = x / divisor if x == x else -INF
+    if step.sample == 0:
+        return
+    n, row = dim("V"), (logits, counts, bias, tops)
+    _, blocks = blocks_of(n)
+    first, end, size = share_of(group.id(0))
+    is_small = step.top_k != 0 and step.top_k <= blocks
+    is_summed = step.temperature > 0.0 and step.top_p < 1.0 and not is_small
+    for b in warps(first, end):
+        top = f32(-INF)
+        for i in lanes(b * size, min(b * size + size, n)):
+            x = penalized(row, i)
+            top = x if x > top else top
+        top = warp.max(top) / divisor()  # quotients have the order of what is divided
+        tops[b] = top
+        total = f32(0)
+        if is_summed:
+            for i in lanes(b * size, min(b * size + size, n)):
+                total += weight(tempered(row, i), top)
+        sums[b] = warp.sum(total)
 
 
-@kernel(grid=1, group=1024, bytes="12 * V")
-def sample_top_k(work: InOut[f32, "V"]):
+@inline
+def top_k(row, listed, bounds, top):
     """Keep the step.top_k largest logits, of equal ones at the border the lowest ids.
 
-    0 and V or more keep all. The border is found by bisection over ranks, first among the largest
-    logits of the blocks, which bound it from below.
+    Returns what the search found, how many of the equal ones stay and the end of their ids.
     """
-    k = step.top_k
-    if step.sample == 0 or step.temperature == 0.0 or k == 0 or k >= dim("V"):
-        return
-    tops = shared(f32, BLOCKS)
-    high = rank(block_tops(work, tops))
-
-    _, blocks = blocks_of(dim("V"))
-    low, top = rank(f32(-INF)), high
-    for _ in range(32):
-        if k <= blocks and low < top:
-            mid = top - (top - low) // 2
-            count = u32(0)
-            for b in lanes(blocks):
-                count += u32(tops[b] >= unrank(mid))
-            if group.sum(count) >= k:
-                low = mid
-            else:
-                top = mid - 1
-
-    # At least k logits rank at or above `low`, fewer than k above `high`.
-    for _ in range(32):
-        if low < high:
-            mid = high - (high - low) // 2
-            count = count_from(work, tops, unrank(mid))
-            if count >= k:
-                low = mid
-            if count <= k:
-                high = mid if count == k else mid - 1
-
-    level, end = unrank(low), dim("V")
-    from_level = count_from(work, tops, level)
-    if from_level > k:
-        ties = count_equal(work, tops, level, end)
-        end = end_of_equals(work, tops, level, ties - (from_level - k))
-    keep(work, level, end)
+    k, end = step.top_k, dim("V")
+    _, blocks = blocks_of(end)
+    # Spread evenly, 6k/5 logits above a level would lie in so many blocks.
+    share = 1.0 - exp(f32(k) * -1.2 / f32(blocks))
+    guess = min(k, u32(f32(blocks) * share) + 1)
+    found = search(row, listed, bounds, k, guess, top, False)
+    low, above, _held, _extent, _is_whole = found
+    ties = equals_of(row, listed, found, top)
+    stay = min(k - above, ties)
+    if stay < ties and unrank(low) > -INF:
+        end = end_of_equals(row, unrank(low), stay)
+    return found, stay, end
 
 
-@kernel(grid=1, group=1024, bytes="12 * V")
-def sample_top_p(work: InOut[f32, "V"]):
-    """Keep the smallest set of likeliest tokens whose mass is at least step.top_p; 1 keeps all.
+@inline
+def top_p(row, listed, bounds, top, mass, stay, end):
+    """Keep the smallest set of likeliest tokens whose mass is at least step.top_p of `mass`.
 
     The token that crosses the border stays, so one always does. Of equally likely tokens at the
-    border as many stay as are needed, lowest ids first. Sums are f32.
+    border as many stay as are needed, lowest ids first. Sums are f32. `stay` tokens of the lowest
+    rank are still there, those before `end`. Returns a rank and the new end.
     """
-    p = step.top_p
-    if step.sample == 0 or step.temperature == 0.0 or not (p < 1.0):
-        return
-    tops = shared(f32, BLOCKS)
-    top = block_tops(work, tops)
-    if top == -INF:
-        return
-    total = mass_from(work, tops, top - REACH, top)
-    target = total * p
-
+    least, high, held, extent = bounds
+    n, target = dim("V"), mass * step.top_p
     # Even if all V tokens stood just below this logit, they would not make up 1 - p.
-    floor = top + log(total * (1.0 - p) / dim("V"))
-    high = rank(top)
-    low = min(rank(floor), high)
-    for _ in range(16):  # 4**16 = 2**32
+    floor = rank(top + log(mass * (1.0 - step.top_p) / n))
+    low = max(least, min(floor, high))
+    found = search(row, listed, (low, high, f32(0), held, extent), target, u32(FIRST), top, True)
+    low, above, _held, _extent, _is_whole = found
+    ties = stay
+    if low != least:
+        ties, end = equals_of(row, listed, found, top), n
+    level = unrank(low)
+    if ties > 1 and level > -INF:
+        needed = max(ceil((target - above) / weight(level, top)), 1.0)
+        if needed < f32(ties):
+            end = end_of_equals(row, level, u32(needed))
+    return low, end
+
+
+@inline
+def min_p(low, high, top):
+    """The lowest rank, at least `low`, that is close enough to that of the likeliest token."""
+    gap = log(step.min_p)
+    for _ in range(32):
         if low < high:
-            width = (high - low) // (STEPS + 1) + 1
-            mass = masses_from(work, tops, low, width, top, STEPS)
-            reached = u32(0)
-            for j in unroll(STEPS):
-                reached += u32(mass[j] >= target and low + (j + 1) * width <= high)
-            low += reached * width
-            high = min(high, low + width - 1)
-
-    level, end = unrank(low), dim("V")
-    ties = count_equal(work, tops, level, end)
-    if ties > 1:
-        missing = target - mass_from(work, tops, unrank(low + 1), top)
-        wanted = min(max(ceil(missing / weight(level, top)), 1.0), f32(ties))
-        end = end_of_equals(work, tops, level, u32(wanted))
-    keep(work, level, end)
+            mid = low + (high - low) // 2
+            x = unrank(mid)
+            if x == top or x - top >= gap:
+                high = mid
+            else:
+                low = mid + 1
+    return low
 
 
-@kernel(grid=1, group=1024, bytes="12 * V")
-def sample_min_p(work: InOut[f32, "V"]):
-    """Drop tokens less likely than step.min_p times the likeliest, which stays. 0 keeps all."""
-    share = step.min_p
-    if step.sample == 0 or step.temperature == 0.0 or not (share > 0.0):
+@kernel(grid=1, group=1024, bytes="V // 4")
+def sample_border(
+    logits: In[f32, "rowsL", "V"],
+    counts: In[u32, "V"],
+    bias: In[f32, "V"],
+    tops: In[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    sums: In[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    span: Out[f32, 2],
+    end: Out[u32, 1],
+):
+    """span = (largest logit, level). Filters keep what is above the level, or equal before end.
+
+    top_k of 0, and of V or more, keeps all; so does top_p of 1 or more. min_p drops tokens less
+    likely than this share of the likeliest, which stays; 0 keeps all.
+    """
+    if step.sample == 0:
         return
-    best = f32(-INF)
-    for i in lanes(dim("V")):
-        best = work[i] if work[i] > best else best
-    best = group.max(best)
-    border = log(share)
-    for i in lanes(dim("V")):
-        x = work[i]
-        work[i] = x if x == best or x - best >= border else -INF
+    n, row = dim("V"), (logits, counts, bias, tops)
+    _, blocks = blocks_of(n)
+    top = f32(-INF)
+    for b in lanes(blocks):
+        top = max(top, tops[b])
+    top = group.max(top)
+
+    low, high, kept = rank(f32(-INF)), rank(top), n
+    if step.temperature > 0.0 and top > -INF:
+        listed = shared(f32, LIST)
+        held, extent, stay = u32(0), u32(0), n
+        if has_top_k():
+            bounds = (low, high, u32(0), held, extent)
+            found, stay, kept = top_k(row, listed, bounds, top)
+            low, _above, is_held, extent, is_whole = found
+            held = is_held * is_whole  # then the list serves top-p too
+        if step.top_p < 1.0:
+            mass = f32(0)
+            if has_top_k():
+                mass = tally(row, (listed, held, extent), low + 1, high, top, True)
+                mass += f32(stay) * weight(unrank(low), top)
+            else:
+                for b in lanes(blocks):
+                    mass += sums[b] * weight(tops[b], top)
+                mass = group.sum(mass)
+            low, kept = top_p(row, listed, (low, high, held, extent), top, mass, stay, kept)
+        if step.min_p > 0.0:
+            nearer = min_p(low, high, top)
+            kept = kept if nearer == low else n
+            low = nearer
+    span[0], span[1], end[0] = top, unrank(low), kept
+
+
+@kernel(grid=GRID, group=256, bytes="4 * V", flops="20 * V")
+def sample_masses(
+    logits: In[f32, "rowsL", "V"],
+    counts: In[u32, "V"],
+    bias: In[f32, "V"],
+    tops: In[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+    span: In[f32, 2],
+    end: In[u32, 1],
+    masses: Out[f32, "ceildiv(V, ceildiv(V, 32768) * 32)"],
+):
+    """masses[b] = the sum of exp(x - largest) over what is kept of a block. Not if greedy."""
+    if step.sample == 0 or step.temperature == 0.0:
+        return
+    n, row = dim("V"), (logits, counts, bias, tops)
+    top, level, kept = span[0], span[1], end[0]
+    first, last, size = share_of(group.id(0))
+    for b in warps(first, last):
+        mass = f32(0)
+        if tops[b] >= max(level, top - REACH):
+            for i in lanes(b * size, min(b * size + size, n)):
+                x = tempered(row, i)
+                mass += weight(x, top) if x > level or (x == level and i < kept) else 0.0
+        masses[b] = warp.sum(mass)

@@ -247,9 +247,10 @@ class Engine:
 
 def record_sampling(p: Recorder, logits, states: Sequence[State]) -> None:
     """logits [rows, V] to the next token of each row, by the row's step block and state."""
-    works = [p.sample_penalize(logits.row(r), s.counts, s.bias) for r, s in p.by_row(states)]
-    for narrow in (p.sample_top_k, p.sample_top_p, p.sample_min_p):
-        for _, work in p.by_row(works):
-            narrow(work)
-    for row, state in p.by_row(states):
-        p.sample_draw(works[row], state.next, state.counts)
+    given = [(logits.row(r), s.counts, s.bias) for r, s in p.by_row(states)]
+    tops = [p.sample_tops(*row) for _, row in p.by_row(given)]
+    spans = [p.sample_border(*row, *tops[r]) for r, row in p.by_row(given)]
+    kept = [(tops[r][0], *spans[r]) for r in range(len(states))]
+    masses = [p.sample_masses(*row, *kept[r]) for r, row in p.by_row(given)]
+    for r, state in p.by_row(states):
+        p.sample_draw(given[r][0], state.bias, *kept[r], masses[r], state.next, state.counts)

@@ -8,6 +8,7 @@ from iron import In, Out, interp, parse, u32
 from iron.lang import REGISTRY, kernel
 from iron.passes import lower
 from support import sampling
+from support.chain import run_chain
 from support.launch import instance, out_token, run_kernel, step_words
 from support.rand import integers, normal
 
@@ -28,10 +29,7 @@ KNOWN = [
 
 def draw(machine, x, counts=None, **step):
     """(token, counts after) of one draw; next and the step block must agree."""
-    x = np.asarray(x, np.float32)
-    counts = np.zeros(len(x), np.uint32) if counts is None else counts
-    tensors = {"work": x, "next": np.array([-7], np.int32), "counts": counts}
-    got = run_kernel(machine, "sample_draw", tensors=tensors, step=step)
+    got = run_chain(machine, x, counts, **step)
     assert got["next"].tolist() == [out_token(got)]
     return out_token(got), got["counts"]
 
@@ -124,13 +122,8 @@ def test_draw_counts_the_token_and_keeps_the_prompt_bit(machine):
 
 
 def test_a_step_that_does_not_sample_changes_nothing(machine):
-    tensors = {
-        "work": normal((33,)),
-        "next": np.array([5], np.int32),
-        "counts": np.zeros(33, np.uint32),
-    }
-    got = run_kernel(machine, "sample_draw", tensors=tensors, step={"sample": 0, "out_token": 9})
-    assert got["next"][0] == 5 and out_token(got) == 9 and not got["counts"].any()
+    got = run_chain(machine, normal((33,)), sample=0, out_token=9)
+    assert got["next"] == [-7] and out_token(got) == 9 and not got["counts"].any()
 
 
 def test_count_prompt_marks_each_token_of_the_vocabulary(machine):
@@ -158,15 +151,6 @@ CHAINS = [
 ]
 
 
-def filtered(device, logits, counts, step):
-    """What the chain leaves for the draw."""
-    tensors = {"logits": logits, "counts": counts, "bias": np.zeros(len(counts), np.float32)}
-    work = run_kernel(device, "sample_penalize", tensors=tensors, step=step)["work"]
-    for name in ("sample_top_k", "sample_top_p", "sample_min_p"):
-        work = run_kernel(device, name, tensors={"work": work}, step=step)["work"]
-    return work
-
-
 def chain64(logits, counts, step):
     """The distribution that the chain must have, in float64."""
     times, in_prompt = counts & np.uint32(2**31 - 1), counts >= PROMPT
@@ -182,22 +166,24 @@ def chain64(logits, counts, step):
     return p / p.sum()
 
 
-def draws(device, work, count):
+def draws(device, state, step, count):
     """Tokens of `count` draws of one request, over buffers made once."""
-    words = step_words({"seed_lo": 11, "seed_hi": 5})
-    state = [work, np.zeros(1, np.int32), np.zeros(len(work), np.uint32), words]
-    ranges = []
-    for array in state:
+    func = instance("sample_draw")
+    ranges = {}
+    for name in [*(p.name for p in func.params), "step"]:
+        array = np.ascontiguousarray(state[name])
         buffer = device.allocate(array.nbytes)
         buffer.write(array.tobytes())
-        ranges.append((buffer, 0, array.nbytes))
-    func = instance("sample_draw")
+        ranges[name] = (buffer, 0, array.nbytes)
+    *tensors, block = ranges.values()
+    counts = state["counts"].tobytes()
     tokens = np.zeros(count, np.int32)
     for index in range(count):
-        step = step_words({"seed_lo": 11, "seed_hi": 5, "draw": index})
-        ranges[3][0].write(step.tobytes())
-        device.run(func.symbol, ranges[:3], [], [len(work)], ranges[3])
-        tokens[index] = np.frombuffer(ranges[1][0].read(0, 4), np.int32)[0]
+        words = step_words({**step, "seed_lo": 11, "seed_hi": 5, "draw": index})
+        block[0].write(words.tobytes())
+        ranges["counts"][0].write(counts)  # each draw is that of the same step
+        device.run(func.symbol, tensors, [], list(state["logits"].shape), block)
+        tokens[index] = np.frombuffer(ranges["next"][0].read(0, 4), np.int32)[0]
     return tokens
 
 
@@ -207,7 +193,8 @@ def test_draws_follow_the_distribution_of_the_chain(device, step):
     logits = normal((2, n), scale=1.5)
     counts = integers((n,), 0, 3, "u32") | np.where(np.arange(n) % 3 == 0, PROMPT, np.uint32(0))
     want = chain64(logits, counts, step)
-    work = filtered(device, logits, counts, step)
-    assert ((work > -INF) == (want > 0)).all()
-    seen = np.bincount(draws(device, work, 20000), minlength=n)
+    state = run_chain(device, logits, counts.copy(), until="sample_masses", **step)
+    state["step"] = step_words(step)
+    seen = np.bincount(draws(device, state, step, 20000), minlength=n)
+    assert ((seen > 0) <= (want > 0)).all()
     assert abs(sampling.chi_square_z(seen, want)) < 4

@@ -5,6 +5,7 @@ import pytest
 from backend import metal
 
 from butter.errors import KernelError, ShapeError
+from support.chain import run_chain
 from support.launch import run_kernel
 from support.rand import normal
 
@@ -44,12 +45,7 @@ def test_gemv_reads_weights_of_each_dtype(device, dtype):
 
 def test_a_kernel_reads_and_writes_the_step_block(device):
     logits = normal((1000,), "f32", 3)
-    out = run_kernel(
-        device,
-        "sample_draw",
-        tensors={"work": logits, "next": np.zeros(1, np.int32), "counts": np.zeros(1000, "u4")},
-        step={"temperature": 0},
-    )
+    out = run_chain(device, logits, temperature=0)
     assert out["next"] == [logits.argmax()]
     assert out["step"][32] == logits.argmax()
 

@@ -1,5 +1,7 @@
 """The smallest model with all the parts of a decode step: a Markov chain over a table of logits."""
 
+from functools import partial
+
 import numpy as np
 
 from butter import _native
@@ -7,6 +9,7 @@ from butter.step import step_words
 
 MODES = ["eager", "argument_buffers", "icb"]
 VOCAB = 96
+BLOCKS = 3  # of 32 tokens
 WIDE = (64, 1024)  # an addition of this shape is worth sharing among threads
 
 
@@ -33,7 +36,7 @@ class Chain:
         bias = p.buffer(self.device.allocate(4 * VOCAB), 0, 4 * VOCAB, "f32")
         token = p.buffer(self.next, 0, 4, "i32")
 
-        logits, work = p.activation(4 * VOCAB, "f32"), p.activation(4 * VOCAB, "f32")
+        logits = p.activation(4 * VOCAB, "f32")
         p.dispatch("gather__f32_f32", [table, token, logits], dims=[VOCAB, VOCAB, 1])
         self.logits = logits
         p.keep(logits)
@@ -50,8 +53,8 @@ class Chain:
             rung = above
         p.dispatch("add__f32", [rung, zeros, steps], dims=[rows, n])
 
-        p.dispatch("sample_penalize", [logits, counts, bias, work], dims=[1, VOCAB])
-        p.dispatch("sample_draw", [work, token, counts], dims=[VOCAB])
+        for dispatch in sampling(p, logits, counts, bias, token):
+            dispatch()
         return p.finish()
 
     def _buffer(self, program, values, dtype):
@@ -77,6 +80,20 @@ class Chain:
             token = int(np.argmax(self.table[token]))
             tokens.append(token)
         return tokens
+
+
+def sampling(program, logits, counts, bias, token):
+    """The dispatches from one row of logits to its token, for the caller to record."""
+    tops, sums, masses = (program.activation(4 * BLOCKS, "f32") for _ in range(3))
+    span, end = program.activation(8, "f32"), program.activation(4, "u32")
+    row, kept = [logits, counts, bias], [tops, span, end]
+    for name, tensors in {
+        "sample_tops": [*row, tops, sums],
+        "sample_border": [*row, tops, sums, span, end],
+        "sample_masses": [*row, *kept, masses],
+        "sample_draw": [logits, bias, *kept, masses, token, counts],
+    }.items():
+        yield partial(program.dispatch, name, tensors, dims=[1, VOCAB])
 
 
 def greedy_words():

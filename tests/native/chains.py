@@ -4,7 +4,7 @@ import numpy as np
 
 from butter import _native
 from butter.step import step_words
-from native.chain import VOCAB
+from native.chain import VOCAB, sampling
 
 ROWS = 3
 SCALE = 6.0  # of the logits, so that draws follow the table
@@ -32,17 +32,16 @@ class Chains:
         tokens = p.buffer(self.next, 0, 4 * self.rows, "i32")
         logits = p.activation(4 * VOCAB * self.rows, "f32")
         p.dispatch("gather__f32_f32", [table, tokens, logits], dims=[VOCAB, VOCAB, self.rows])
-        works = []
+        rows = []
         for row in range(self.rows):
-            p.block(row)
             counts = p.buffer(self.counts, 4 * VOCAB * row, 4 * VOCAB, "u32")
             own = p.view(logits, 4 * VOCAB * row, 4 * VOCAB, "f32")
-            works.append((p.activation(4 * VOCAB, "f32"), counts))
-            p.dispatch("sample_penalize", [own, counts, bias, works[-1][0]], dims=[1, VOCAB])
-        for row, (work, counts) in enumerate(works):
-            p.block(row)
             token = p.buffer(self.next, 4 * row, 4, "i32")
-            p.dispatch("sample_draw", [work, token, counts], dims=[VOCAB])
+            rows.append(sampling(p, own, counts, bias, token))
+        for stage in zip(*rows, strict=True):  # kernel by kernel, so that rows share phases
+            for row, dispatch in enumerate(stage):
+                p.block(row)
+                dispatch()
         return p.finish()
 
     def reset(self, tokens):

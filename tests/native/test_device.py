@@ -133,17 +133,21 @@ def test_run_refuses_what_would_not_fit(device):
     with pytest.raises(ShapeError, match="constant 'eps' is not a f32: got 'a'"):
         device.run("rms_norm__f32", [whole(x), whole(x), whole(out)], ["a"], [1, 64])
     with pytest.raises(ShapeError, match="needs a step block"):
-        device.run("sample_min_p", [whole(x)], dims=[64])
+        tops, sums = device.allocate(8), device.allocate(8)
+        row = [whole(x), whole(x), whole(x)]
+        device.run("sample_tops", [*row, whole(tops), whole(sums)], dims=[1, 64])
     device.run("add__f32", [whole(x), whole(x), whole(out)], dims=[0, 64])
     assert out.read() == bytes(256)
 
 
 def test_run_takes_a_step_block(device):
-    work = filled(device, np.array([0, 3, 1, 2], np.float32))
-    token, counts = device.allocate(4), device.allocate(16)
-    step = filled(device, np.array(step_words(sample=1), np.uint32))
-    ranges = [whole(work), whole(token), whole(counts)]
-    device.run("sample_draw", ranges, dims=[4], step=whole(step))
+    logits, bias = filled(device, np.array([0, 3, 1, 2], np.float32)), device.allocate(16)
+    token, counts = device.allocate(4), filled(device, np.zeros(4, np.uint32))
+    step = filled(device, np.array(step_words(sample=1, repetition=1.0), np.uint32))
+    tops, masses = filled(device, np.float32([3])), filled(device, np.float32([0]))
+    span, end = filled(device, np.float32([3, -np.inf])), filled(device, np.uint32([4]))
+    ranges = [logits, bias, tops, span, end, masses, token, counts]
+    device.run("sample_draw", [whole(r) for r in ranges], dims=[1, 4], step=whole(step))
     assert token.array("i32", [1])[0] == 1
     np.testing.assert_array_equal(counts.array("u32", [4]), [0, 1, 0, 0])
 
