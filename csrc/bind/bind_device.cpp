@@ -15,6 +15,7 @@
 #include "core/kernel_check.h"
 #include "core/open_device.h"
 #include "core/run_kernel.h"
+#include "cpu/topology.h"
 #include "io/mapping.h"
 
 namespace nb = nanobind;
@@ -189,8 +190,11 @@ void bind_device(nb::module_& m) {
                       ", ", d.info().threads, " threads>");
       });
 
-  m.def("open_device", &open_device, "name"_a = "auto", "threads"_a = 0, Release(),
+  m.def("open_device", &open_device, "name"_a = "auto", "threads"_a = 0,
+        "affinity"_a = std::vector<int>(), Release(),
         "Open metal, cuda, cuda:N or cpu; auto takes the first that this machine has.");
+  m.def("cgroup_quota", &cpu::cgroup_quota, "root"_a = "",
+        "Cores' worth of time that the control groups grant; 0 without a quota.");
   m.def("save_devices", &save_devices, Release(),
         "Write to disk now what open devices would leave there at their end.");
 }

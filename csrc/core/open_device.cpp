@@ -29,21 +29,29 @@ std::shared_ptr<Device> required(std::shared_ptr<Device> device, const std::stri
               concat("'", name, "' is not available: ", why, ". Use 'cpu' or 'auto'."));
 }
 
-void refuse_threads(int threads, const std::string& name) {
-  if (threads == 0) return;
+struct ForCpu {
+  int threads;
+  const std::vector<int>& affinity;
+};
+
+void refuse(const ForCpu& options, const std::string& name) {
+  if (options.threads == 0 && options.affinity.empty()) return;
+  const bool is_threads = options.threads != 0;
+  const int got = is_threads ? options.threads : options.affinity.front();
+  const char* option = is_threads ? "threads" : "affinity";
   throw Error(Code::kConfig, "device",
-              concat("threads applies to the CPU only: got ", threads, " for ", name,
-                     ". Use 'cpu', or leave threads out."));
+              concat(option, " applies to the CPU only: got ", got, " for ", name,
+                     ". Use 'cpu', or leave ", option, " out."));
 }
 
-std::shared_ptr<Device> open_by_name(const std::string& name, int threads) {
-  if (name == "cpu") return open_cpu(threads);
+std::shared_ptr<Device> open_by_name(const std::string& name, const ForCpu& options) {
+  if (name == "cpu") return open_cpu(options.threads, options.affinity);
   std::string why;
   if (name == "auto") {
     auto device = open_metal(&why);
     if (!device) device = open_cuda(0, &why);
-    if (!device) return open_cpu(threads);
-    refuse_threads(threads, concat("'auto', which is '", device->info().kind, "' here"));
+    if (!device) return open_cpu(options.threads, options.affinity);
+    refuse(options, concat("'auto', which is '", device->info().kind, "' here"));
     return device;
   }
   const bool is_cuda = name == "cuda" || name.starts_with("cuda:");
@@ -51,7 +59,7 @@ std::shared_ptr<Device> open_by_name(const std::string& name, int threads) {
     throw Error(Code::kConfig, "device",
                 concat("unknown device: got '", name, "', need auto, cpu, metal, cuda or cuda:N"));
   }
-  refuse_threads(threads, concat("'", name, "'"));
+  refuse(options, concat("'", name, "'"));
   if (name == "metal") {
     auto device = open_metal(&why);
     return required(std::move(device), name, why);
@@ -65,8 +73,9 @@ std::vector<std::weak_ptr<Device>> opened;
 
 }  // namespace
 
-std::shared_ptr<Device> open_device(const std::string& name, int threads) {
-  std::shared_ptr<Device> device = open_by_name(name, threads);
+std::shared_ptr<Device> open_device(const std::string& name, int threads,
+                                    const std::vector<int>& affinity) {
+  std::shared_ptr<Device> device = open_by_name(name, {threads, affinity});
   const std::lock_guard lock(opened_mutex);
   std::erase_if(opened, [](const std::weak_ptr<Device>& entry) { return entry.expired(); });
   opened.push_back(device);

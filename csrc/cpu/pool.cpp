@@ -1,12 +1,18 @@
 #include "cpu/pool.h"
 
+#include <cerrno>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#endif
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
 #endif
 
 namespace butter::cpu {
@@ -23,6 +29,18 @@ void pause() {
 #endif
 }
 
+/// Throws system_error.
+void bind([[maybe_unused]] std::thread& thread, int cpu) {
+  int code = ENOTSUP;
+#if defined(__linux__)
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(size_t(cpu), &mask);
+  code = pthread_setaffinity_np(thread.native_handle(), sizeof mask, &mask);
+#endif
+  if (code != 0) throw std::system_error(code, std::generic_category(), concat("CPU ", cpu));
+}
+
 // Phases of one token follow each other within microseconds; tokens within a fraction of a
 // millisecond, the time of the host's sampling of text.
 struct Patience {
@@ -33,11 +51,14 @@ constexpr Patience kSharedCores{microseconds(0), microseconds(20)};
 
 }  // namespace
 
-Pool::Pool(int threads, bool oversubscribed)
+Pool::Pool(int threads, bool oversubscribed, std::span<const int> cpus)
     : fork_(fork_generation()), oversubscribed_(oversubscribed), ranges_(size_t(threads)) {
   threads_.reserve(size_t(threads));
   try {
-    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { work(size_t(i)); });
+    for (size_t i = 0; i < size_t(threads); ++i) {
+      threads_.emplace_back([this, i] { work(i); });
+      if (!cpus.empty()) bind(threads_.back(), cpus[i]);
+    }
   } catch (const std::exception& e) {
     stopping_ = true;
     wake();

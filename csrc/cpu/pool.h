@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,7 +21,8 @@ namespace butter::cpu {
 /// takes no part, so that it can prepare the next step.
 class Pool {
  public:
-  explicit Pool(int threads, bool oversubscribed);
+  /// Worker i is bound to cpus[i], unless that is empty. Throws DeviceError.
+  Pool(int threads, bool oversubscribed, std::span<const int> cpus = {});
   /// Runs what was submitted, then joins. After a fork the child only forgets the threads.
   ~Pool();
 

@@ -66,7 +66,8 @@ class Device {
 /// Null if this build or this machine has no such device; `why` then says which.
 std::shared_ptr<Device> open_metal(std::string* why);
 std::shared_ptr<Device> open_cuda(int ordinal, std::string* why);
-/// 0 threads means the physical cores this process may use. Throws ConfigError.
-std::shared_ptr<Device> open_cpu(int threads);
+/// 0 threads means the physical cores this process may use, or all `cpus`. If there are any, each
+/// thread is bound to one. Throws ConfigError, and Unsupported where that cannot be.
+std::shared_ptr<Device> open_cpu(int threads, std::span<const int> cpus = {});
 
 }  // namespace butter

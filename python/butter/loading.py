@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from . import _native, hub
+from .affinity import Affinity, cpu_numbers
 from .checkpoint import Checkpoint
 from .config import load_config, load_generation_config, open_gguf
 from .engine import Engine, Options, check_flag
@@ -34,6 +35,7 @@ def load(
     *,
     device: str,
     threads: int | None,
+    affinity: Affinity | None,
     revision: str | None,
     offline: bool | None,
     scan: bool,
@@ -44,7 +46,7 @@ def load(
     check_flag("offline", offline, None)
     if revision is not None and not isinstance(revision, str):
         raise ConfigError(f"[model] revision: got {revision!r:.80}, need a branch, tag or commit")
-    opened = open_device(device, threads)
+    opened = open_device(device, threads, affinity)
     files = hub.resolve(
         id_or_path,
         revision=revision,
@@ -64,7 +66,7 @@ def load(
     return Loaded(engine, prompter, defaults)
 
 
-def open_device(name: str, threads: int | None):
+def open_device(name: str, threads: int | None, affinity: Affinity | None = None):
     """Open a device by name. Raises ConfigError or DeviceError with what exists."""
     if not isinstance(name, str) or not name.isascii():
         raise ConfigError(
@@ -74,7 +76,7 @@ def open_device(name: str, threads: int | None):
         raise ConfigError(f"[model] threads: got {threads!r}, need a number from 1 to 1024")
     if threads is not None and not 1 <= threads <= 1024:
         raise ConfigError(f"[model] threads: got {threads}, need 1 to 1024")
-    device = _native.open_device(name, threads or 0)
+    device = _native.open_device(name, threads or 0, cpu_numbers(affinity))
     if warning := device.info.get("warning"):
         warn_once(warning)
     return device

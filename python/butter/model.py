@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from . import loading
+from .affinity import Affinity
 from .batch import MAX_ROWS, USUAL_ROWS, Batch, split_options
 from .engine import check_flag
 from .errors import ButterError, ConfigError
@@ -54,6 +55,7 @@ class Model:
         dispatch: str = "auto",
         dtype: str | None = None,
         threads: int | None = None,
+        affinity: Affinity | None = None,
         max_context: int | None = None,
         prewarm: bool = True,
         on_event: Callable[[Event], None] | None = None,
@@ -71,7 +73,9 @@ class Model:
             dispatch: "eager", "argument_buffers" or "icb"; all give the same tokens. "auto" takes
                 the one with the least work per token: icb on the CPU.
             dtype: Of activations; only "f32" exists so far, which also means `exact`.
-            threads: Of a CPU; None takes the physical cores.
+            threads: Of a CPU; None takes the physical cores that this process may use.
+            affinity: The CPUs that these threads are bound to, one for each, as numbers or as
+                "0-3,8"; then threads is how many there are. None lets the system place them.
             max_context: Tokens that a sequence may have; None takes what the model was trained
                 for, as far as its cache fits a quarter of memory.
             prewarm: Record the programs and run them once, so that the first request is fast;
@@ -102,6 +106,7 @@ class Model:
                 dispatch=dispatch,
                 dtype=dtype,
                 threads=threads,
+                affinity=affinity,
                 max_context=max_context,
                 exact=exact,
                 quantize=quantize,

@@ -64,6 +64,8 @@ def test_a_listener_that_raises_does_not_stop_the_load(path):
         ({"threads": 0}, ConfigError),
         ({"threads": "two"}, ConfigError),
         ({"threads": 10**6}, ConfigError),
+        ({"affinity": "0-"}, ConfigError),
+        ({"affinity": [0, 0], "device": "cpu"}, (ConfigError, UnsupportedError)),
         ({"max_context": 0}, ConfigError),
         ({"max_context": 1.5}, ConfigError),
         ({"max_context": 1 << 40}, ConfigError),

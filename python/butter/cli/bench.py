@@ -19,7 +19,7 @@ COLUMNS = (
     ("host_us_per_token", "9.1f", "µs to encode"),
     ("thread_us_per_token", "9.1f", "µs of the host's thread"),
 )
-MODEL_ONLY = [n for n in MODEL_NAMES if n not in ("device", "threads", "dispatch")]
+MODEL_ONLY = [n for n in MODEL_NAMES if n not in ("device", "threads", "affinity", "dispatch")]
 
 
 @click.group("bench")
@@ -135,7 +135,7 @@ def opened(model: str | None, load: dict[str, Any]) -> Iterator[Any]:
         from ..loading import open_device
         from ..selftest.model import TinyModel
 
-        yield TinyModel(open_device(load["device"], load["threads"])).engine
+        yield TinyModel(open_device(load["device"], load["threads"], load["affinity"])).engine
         return
     from ..model import Model
     from .progress import Progress

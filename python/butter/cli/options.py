@@ -12,6 +12,7 @@ MODES = ["eager", "argument_buffers", "icb"]
 _MODEL = [
     click.option("--device", default="auto", show_default=True, help="auto, cpu, metal or cuda."),
     click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores]."),
+    click.option("--affinity", metavar="CPUS", help="Bind the threads to CPUs such as 0-3,8."),
     click.option("--max-context", type=click.IntRange(1), help="Tokens of prompt and answer."),
     click.option("--exact", is_flag=True, help="f32 activations in all products."),
     click.option(
@@ -60,7 +61,8 @@ def _apply(options: list) -> Decorator:
 
 
 MODEL_NAMES = (
-    "device", "threads", "max_context", "exact", "quantize", "revision", "offline", "dispatch",
+    "device", "threads", "affinity", "max_context", "exact", "quantize", "revision", "offline",
+    "dispatch",
 )  # fmt: skip
 SAMPLING_NAMES = (
     "temperature",
