@@ -41,6 +41,7 @@ class MetalDevice : public Device {
               kWarp,
               1,
               size_t(device_.get().recommendedMaxWorkingSetSize),
+              false,
               pipelines_.library().cache_problem()},
         queue_(device_) {}
 
