@@ -6,18 +6,17 @@ import sys
 
 import pytest
 from backend import Software, metal
+from one_kernel import self_test
 
 from butter import _native
-from butter.manifest import manifest
-from butter.selftest import facts, kernels, references
+from butter.selftest import facts, kernels
 
 CHECK = """
 from backend import Software, metal
-from butter.manifest import manifest
-from butter.selftest import kernels, references
-kernel = next(k for k in manifest().instances("add") if k.symbol == "add__f32")
+from butter.selftest import kernels
+from one_kernel import self_test
 kernels.MODES = ("{mode}",)
-device, case = metal(), references.read()["add__f32"]
+device, (kernel, case) = metal(), self_test()
 software = Software()
 software.plant("{fault}")
 (outcome,) = kernels.check(device, kernel, case)
@@ -61,11 +60,10 @@ def test_a_fault_after_the_last_slot_never_strikes(software, mode):
 
 
 def test_a_wrong_result_names_its_slot(software, monkeypatch):
-    kernel = next(k for k in manifest().instances("add") if k.symbol == "add__f32")
     seen = iter([(0.5, ""), (2.0, "out: off")])
     monkeypatch.setattr(kernels._Setup, "_step", lambda setup, replay: next(seen))
     monkeypatch.setattr(kernels, "MODES", ("icb",))
-    (outcome,) = kernels.check(metal(), kernel, references.read()["add__f32"])
+    (outcome,) = kernels.check(metal(), *self_test())
     assert (outcome.status, outcome.message) == ("wrong", "out: off (step slot 1)")
 
 
