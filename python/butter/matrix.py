@@ -78,7 +78,9 @@ class DenseMatrix:
     @property
     def _has_pairs(self) -> bool:
         """Whether each row is whole aligned words of two bf16."""
-        return self.dtype == "bf16" and self.shape[1] % 2 == 0 and self.array.offset % 4 == 0
+        if self.array is None or self.dtype != "bf16":
+            return False
+        return self.shape[1] % 2 == 0 and self.array.offset % 4 == 0
 
     def gather(self, p, ids):
         """Rows of the matrix: [len(ids), k]."""
