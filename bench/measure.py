@@ -163,7 +163,8 @@ class Block:
     def basics(self) -> None:
         plan = self.plan
         self.alternate({"kind": "decode", "tokens": plan.decode, "depth": 1, "seed": SEED})
-        self.alternate({"kind": "prefill", "tokens": plan.prefills[0], "seed": SEED})
+        if plan.prefills:
+            self.alternate({"kind": "prefill", "tokens": plan.prefills[0], "seed": SEED})
         for name, worker in list(self.workers.items()):
             self.starts[name].update(worker.ask(kind="memory"))
         self.comparison.save()

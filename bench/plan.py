@@ -36,7 +36,7 @@ class Plan:
     @property
     def context(self) -> int:
         """Positions that the longest cell needs; 64 are kept for warm-up and first tokens."""
-        longest = max(self.decode, *self.prefills)
+        longest = max((self.decode, *self.prefills))
         if self.depths:
             longest = max(longest, max(self.depths) + self.depth_tokens)
         if self.batches:

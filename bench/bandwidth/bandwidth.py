@@ -4,7 +4,9 @@ python bench/bandwidth/bandwidth.py --threads 1 2 --mib 1024
 """
 
 import argparse
+import atexit
 import os
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -17,7 +19,9 @@ HERE = Path(__file__).parent
 @cache
 def _program(name: str) -> Path:
     """Compile name.c once per process, for this very machine."""
-    program = Path(tempfile.mkdtemp(prefix="butter-bandwidth-")) / name
+    folder = tempfile.mkdtemp(prefix="butter-bandwidth-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    program = Path(folder) / name
     compiler = os.environ.get("CC", "cc")
     flags = ["-O3", "-march=native", "-std=gnu11", "-pthread"]
     subprocess.run([compiler, *flags, str(HERE / f"{name}.c"), "-o", str(program)], check=True)

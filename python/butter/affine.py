@@ -35,7 +35,7 @@ class Quantization:
                 f"[config] quantization_config: got {given['quant_method']!r}; Butter reads MLX's "
                 "affine quantization and GGUF files. Load a GGUF of this model."
             )
-        paths = {k: v for k, v in given.items() if isinstance(v, Mapping | bool)}
+        paths = {k: v for k, v in given.items() if isinstance(v, Mapping | bool) or is_path(k)}
         overrides = {k: setting(v, k) if v is not False else None for k, v in paths.items()}
         return cls(setting(given, "quantization"), overrides)
 
@@ -52,9 +52,16 @@ class Quantization:
         return sorted(set(self.overrides) - self.used)
 
 
+def is_path(name: str) -> bool:
+    """Whether a field names a layer and not a setting of all."""
+    return "." in name or name == "lm_head"
+
+
 def setting(given: Any, where: str) -> tuple[int, int]:
     if not isinstance(given, Mapping):
-        raise ConfigError(f"[config] quantization of {where}: got {given!r:.80}, need an object")
+        raise ConfigError(
+            f"[config] quantization of {where}: got {given!r:.80}, need an object or false"
+        )
     mode = given.get("mode", "affine")
     if mode != "affine":
         raise UnsupportedError(f"[config] quantization mode: got {mode!r}, need 'affine'")

@@ -8,7 +8,7 @@ from typing import Any
 from .errors import ConfigError
 from .gguf import ROPE_FREQS, gguf_config, gguf_row_permutation, gguf_tensor_name
 from .hub import ModelFiles
-from .jsonfile import read_json
+from .jsonfile import present, read_json
 from .rope import KINDS, rope_inv_freq
 
 __all__ = [
@@ -85,7 +85,7 @@ def load_config(files: ModelFiles, gguf: tuple | None = None) -> dict[str, Any]:
 def load_generation_config(files: ModelFiles) -> dict[str, Any]:
     """Read generation_config.json; empty if the model has none."""
     path = files.path / "generation_config.json"
-    return read_json(path) if files.kind == "folder" and path.is_file() else {}
+    return read_json(path) if files.kind == "folder" and present(path) else {}
 
 
 def open_gguf(files: ModelFiles) -> tuple:

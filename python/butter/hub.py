@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .errors import ConfigError, UnsupportedError, WeightError
+from .jsonfile import present
 from .shards import shard_names, weight_files
 
 log = logging.getLogger("butter.hub")
@@ -108,7 +109,7 @@ def resolve(
     name = os.fspath(id_or_path) if isinstance(id_or_path, str | os.PathLike) else id_or_path
     if not isinstance(name, str) or not name.strip() or "\0" in name or len(name) > MAX_NAME:
         raise ConfigError(f"[hub] model name: got {name!r:.80}, need a path, a hub id or an alias")
-    path = Path(name).expanduser()
+    path = expanded(name)
     if exists(path):
         if revision is not None:
             raise ConfigError(
@@ -129,6 +130,14 @@ def resolve(
     return hub_files(name, name, revision, offline, on_progress)
 
 
+def expanded(name: str | os.PathLike) -> Path:
+    """The path with its ~; raises ConfigError for the home of nobody."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"[hub] {os.fspath(name)}: {error} Write the path out.") from None
+
+
 def exists(path: Path) -> bool:
     try:
         return path.exists()
@@ -147,7 +156,7 @@ def local_files(path: Path, source: str) -> ModelFiles:
                 "or a folder with config.json. To load safetensors, name their folder."
             )
         return gguf_file(path, source)
-    if not (path / "config.json").is_file():
+    if not present(path / "config.json"):
         found = sorted(p.name for p in path.glob("*.gguf"))
         hint = f"Name one of its GGUF files: {', '.join(found)}." if found else "Is it a model?"
         raise ConfigError(f"[hub] {path}: no config.json in this folder. {hint}")

@@ -1,6 +1,7 @@
 """JSON files from strangers, read as hostile input."""
 
 import json
+import os
 from pathlib import Path
 
 from .errors import FileFormatError
@@ -22,3 +23,16 @@ def read_json(path: Path) -> dict:
     if not isinstance(value, dict):
         raise FileFormatError(f"[json] {path}: got a {type(value).__name__}, need an object")
     return value
+
+
+def present(path: Path) -> bool:
+    """Whether a file that may be left out is there.
+
+    What bears its name and is no file, such as a link to nowhere, is a FileFormatError: taken for
+    absent it would change what the model does.
+    """
+    if path.is_file():
+        return True
+    if os.path.lexists(path):
+        raise FileFormatError(f"[files] {path}: is no file: a folder, a device or a broken link")
+    return False

@@ -148,8 +148,9 @@ def manifest() -> Manifest:
     path = Path(_native.__file__).with_name("manifest.json")
     try:
         return Manifest(path.read_text(encoding="utf-8"))
-    except OSError as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        what = error.strerror if isinstance(error, OSError) else f"it is damaged: {error!r}"
         raise KernelError(
-            f"[kernels] {path.name} cannot be read ({error.strerror}). Install butter again; in a "
-            "source tree run `pip install --no-build-isolation -e .`"
+            f"[kernels] {path.name} cannot be read ({what}). Install butter again; in a source "
+            "tree run `pip install --no-build-isolation -e .`"
         ) from None

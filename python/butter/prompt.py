@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from operator import index
 from typing import Any, TypeAlias
 
-from .errors import ConfigError
+from .errors import ConfigError, FileFormatError
 from .text.masking import mask_special
 
 Message: TypeAlias = Mapping[str, Any]
@@ -61,11 +61,21 @@ class Prompter:
             messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
             ids = self.render(messages)  # type: ignore[arg-type]
         elif isinstance(prompt, str):
-            ids = self.tokenizer.encode(prompt)
+            ids = self.encode(prompt)
         else:
             ids = self.checked_ids(prompt)
         if not ids:
             raise ConfigError("[prompt] got no tokens, need at least one")
+        return ids
+
+    def encode(self, text: str, **options) -> list[int]:
+        """As the tokenizer does it, with ids that the model has."""
+        ids = self.tokenizer.encode(text, **options)
+        if ids and (largest := max(ids)) >= self.vocab_size:
+            raise FileFormatError(
+                f"[tokenizer] got the id {largest}, but the model has {self.vocab_size} rows. Is "
+                "tokenizer.json that of another model?"
+            )
         return ids
 
     def render(self, messages: Sequence[Message]) -> list[int]:
@@ -74,11 +84,11 @@ class Prompter:
         text = self.template.render(masked, add_generation_prompt=True)
         # The template writes BOS itself where the model wants one.
         if mask is None:
-            return self.tokenizer.encode(text, add_bos=False)
+            return self.encode(text, add_bos=False)
         return [
             i
             for part, is_plain in mask.split(text)
-            for i in self.tokenizer.encode(part, special=not is_plain, add_bos=False)
+            for i in self.encode(part, special=not is_plain, add_bos=False)
         ]
 
     def checked_ids(self, ids: Any) -> list[int]:
@@ -101,3 +111,8 @@ def is_messages(prompt: Prompt) -> bool:
     if isinstance(prompt, str | Mapping) or not hasattr(prompt, "__getitem__") or not len(prompt):
         return False
     return isinstance(prompt[0], Mapping)
+
+
+def is_conversation(messages: object) -> bool:
+    """Whether these are messages, or none yet."""
+    return isinstance(messages, list | tuple) and all(isinstance(m, Mapping) for m in messages)

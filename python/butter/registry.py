@@ -20,6 +20,22 @@ TEXT = Capability.TEXT_IN | Capability.TEXT_OUT
 T = TypeVar("T")
 
 
+# Fields of other decoders that change what is computed, and the values with which they do not.
+FOREIGN: dict[str, tuple] = {
+    "sliding_window": (),
+    "layer_types": (),
+    "num_experts": (0,),
+    "num_local_experts": (0,),
+    "final_logit_softcapping": (),
+    "attn_logit_softcapping": (),
+    "logits_scaling": (1,),
+    "embedding_multiplier": (1,),
+    "residual_multiplier": (1,),
+    "attention_multiplier": (),
+    "qk_layernorm": (False,),
+}
+
+
 @dataclass(frozen=True)
 class TextConfig:
     """What every decoder's config.json has; a family adds its own fields.
@@ -45,6 +61,7 @@ class TextConfig:
     def read(cls: type[T], config: Mapping[str, Any]) -> T:
         """From a normalized config; null counts as absent."""
         known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        check_foreign(config, known)
         given = {k: v for k, v in config.items() if k in known and v is not None}
         try:
             return cls(**given)
@@ -54,6 +71,22 @@ class TextConfig:
     def __post_init__(self) -> None:
         if self.hidden_act not in ("silu", "swish"):
             raise UnsupportedError(f"[config] hidden_act: got {self.hidden_act!r}, need 'silu'")
+
+
+def check_foreign(config: Mapping[str, Any], known: set[str]) -> None:
+    """Refuse what this family would leave out; raises UnsupportedError."""
+    for name, harmless in FOREIGN.items():
+        value = config.get(name)
+        if value is None or name in known or value in harmless:
+            continue
+        if name == "layer_types" and set(map(str, value)) <= {"full_attention"}:
+            continue
+        if name == "sliding_window" and config.get("use_sliding_window") is False:
+            continue
+        need = " or ".join(["null", *map(str, harmless)])
+        raise UnsupportedError(
+            f"[config] {name}: got {value!r:.80}, need {need}: this architecture has no such thing"
+        )
 
 
 @dataclass(frozen=True)
@@ -96,8 +129,9 @@ def find_family(config: Mapping[str, Any]) -> Family:
 
     kind, architectures = config["model_type"], config.get("architectures") or []
     for name in architectures:
-        if name in _BY_ARCHITECTURE:
-            return _BY_ARCHITECTURE[name]
+        found = _BY_ARCHITECTURE.get(name)
+        if found and _BY_TYPE.get(kind) is found:
+            return found
     if not architectures and kind in _BY_TYPE:
         return _BY_TYPE[kind]
     raise UnsupportedError(

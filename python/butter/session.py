@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .errors import ConfigError
-from .prompt import Message, Prompt, is_messages
+from .prompt import Message, Prompt, is_conversation, is_messages
 from .result import Result
 from .sequence import Lease
 from .sequence import Sequence as Cached
@@ -36,6 +36,8 @@ class Session:
         self._cached: Cached | None = None
         self._closed = False
         self._unread: list[int] = []  # generated last, not in the cache yet
+        if not is_conversation(messages):
+            raise ConfigError(f"[session] messages: got {messages!r:.80}, need a list of dicts")
         self.messages: list[dict[str, Any]] = [dict(m) for m in messages]
 
     @property
@@ -62,7 +64,7 @@ class Session:
         elif isinstance(prompt, str):
             held = self.tokens
             # BOS belongs to the start of a text, not to each part of it.
-            tokens = [*held, *prompter.tokenizer.encode(prompt, add_bos=False if held else None)]
+            tokens = [*held, *prompter.encode(prompt, add_bos=False if held else None)]
         else:
             tokens = [*self.tokens, *prompter.checked_ids(prompt)]
         if not tokens:
@@ -98,7 +100,7 @@ class Session:
         self._need_open()
         with self._lease:
             held = self.tokens
-            if isinstance(length, bool) or not 0 <= length <= len(held):
+            if type(length) is not int or not 0 <= length <= len(held):
                 raise ConfigError(f"[session] truncate: got {length!r}, need 0 to {len(held)}")
             cached = len(self._own().tokens)
             self._own().truncate(length)

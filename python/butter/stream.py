@@ -36,7 +36,12 @@ class Stream(Iterator[Piece]):
         self._result = result
 
     def __next__(self) -> Piece:
-        return next(self._parts)
+        try:
+            return next(self._parts)
+        except ValueError as error:
+            if "already executing" not in str(error):
+                raise
+            raise ConfigError("[stream] another thread reads it; give each a stream") from None
 
     @property
     def result(self) -> Result:

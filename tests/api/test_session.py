@@ -187,3 +187,17 @@ def test_a_closed_session_is_refused(model):
     session.close()
     with pytest.raises(ConfigError, match=r"session.* closed"):
         session.generate([1])
+
+
+@pytest.mark.parametrize("length", [1.5, "a", None, True])
+def test_a_length_is_a_whole_number(model, length):
+    with model.session() as session:
+        session.generate([1, 2, 3], temperature=0, max_tokens=2)
+        with pytest.raises(ConfigError, match="truncate: got"):
+            session.truncate(length)
+
+
+@pytest.mark.parametrize("messages", [5, None, "abc", [1]])
+def test_a_session_begins_with_messages_or_nothing(model, messages):
+    with pytest.raises(ConfigError, match="messages: got"):
+        model.session(messages)

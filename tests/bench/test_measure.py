@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import measure
@@ -35,6 +36,14 @@ def started(comparison, tmp_path, **engines) -> Block:
         model.write_text(json.dumps(does))
         block.start(Entry(name, "llama.cpp", "smol-135m", name), sys.executable, str(model))
     return block
+
+
+def test_a_run_without_prefills_times_decoding(comparison, tmp_path):
+    block = started(comparison, tmp_path, a={})
+    block.plan = replace(PLAN, prefills=(), depths=())
+    block.basics()
+    assert {cell["kind"] for cell in comparison.result["cells"]} == {"decode"}
+    assert block.plan.context >= PLAN.decode
 
 
 def test_engines_alternate_in_each_round(comparison, tmp_path):

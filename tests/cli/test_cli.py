@@ -107,6 +107,8 @@ def test_a_system_message_changes_the_prompt(path):
         (["fly"], 2, "No such command"),
         (["generate", "x", "y", "--quantize", "q9"], 2, "--quantize: got 'q9', need q2"),
         (["generate", "x"], 2, "stdin is empty"),
+        (["generate", "x", "y", "--device", "tpu"], 2, "got 'tpu', need auto, cpu, metal, cuda"),
+        (["generate", "~nobody-here/x", "y"], 1, "Write the path out"),
         (["generate", "/dev/zero", "y"], 1, "need a model's"),
         (["generate", "no/such/model/at/all", "y"], 1, "butter: [hub]"),
         (["inspect", "no/such/model/at/all"], 1, "butter: [hub]"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from butter.errors import ConfigError
 from butter.quantize import convert
 from cli.test_cli import butter
 from support.tiny import checkpoint
@@ -58,9 +59,22 @@ def test_a_full_disk_says_where_and_how_much(path, tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(convert, "write_checkpoint", write)
-    with pytest.raises(OSError, match=r"need 0 MB in all: '.*/out'"):
+    with pytest.raises(OSError, match=r"need 0.1 MB in all: '.*/out'"):
         convert.convert(path, tmp_path / "out")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "options,text",
+    [({"on_progress": 3}, "on_progress: got 3"), ({"shard_bytes": 0}, "shard_bytes: got 0")],
+)
+def test_arguments_are_checked_before_anything_is_read(path, tmp_path, options, text):
+    with pytest.raises(ConfigError, match=text):
+        convert.convert(path, tmp_path / "out", **options)
+
+
+def test_a_long_name_has_room_for_the_part_that_is_being_written(path, tmp_path):
+    convert.convert(path, tmp_path / ("x" * 250))
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path):

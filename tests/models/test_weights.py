@@ -93,6 +93,12 @@ def test_a_tied_table_that_is_stored_twice_is_passed_over(tmp_path):
     [
         ({"model_type": "bert", "architectures": ["BertModel"]}, "known: LlamaForCausalLM"),
         ({"architectures": ["LlamaForSequenceClassification"]}, "known: LlamaForCausalLM"),
+        ({"model_type": "mistral"}, "got model_type 'mistral' with architectures"),
+        ({"sliding_window": 4}, "sliding_window: got 4, need null"),
+        ({"layer_types": ["full_attention", "sliding_attention"]}, "layer_types: got"),
+        ({"num_experts": 8}, "num_experts: got 8, need null or 0"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping: got 30.0"),
+        ({"residual_multiplier": 0.22}, "residual_multiplier: got 0.22, need null or 1"),
         ({"hidden_act": "gelu"}, "hidden_act: got 'gelu'"),
         ({"quantization_config": {"quant_method": "gptq"}}, "quantization_config: got 'gptq'"),
     ],
@@ -102,6 +108,21 @@ def test_what_no_family_runs_is_refused_by_name(path, change, error):
     (path / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(UnsupportedError, match=error):
         load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sliding_window": 4096, "use_sliding_window": False},
+        {"layer_types": ["full_attention"] * 2},
+        {"num_experts": 0, "logits_scaling": 1.0, "attn_logit_softcapping": None},
+    ],
+)
+def test_fields_of_other_families_that_change_nothing_are_passed_over(path, change):
+    want = load(path)
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | change))
+    assert np.array_equal(load(path), want)
 
 
 def test_an_embedding_at_an_odd_address_loads(path):

@@ -239,6 +239,37 @@ def test_a_tokenizer_json_reads_like_its_gguf(tmp_path):
     assert tokenizer.eos_ids == (1,) and tokenizer.bos_id is None
 
 
+@pytest.mark.parametrize(
+    "normalizer,is_legal",
+    [
+        ([("a", "a" * 1000)], False),
+        ([("a", "a" * 9), ("a", "a" * 9)], False),
+        ([("a", "a" * 9), ("a", "")], True),
+        ([(" ", "\u2581"), ("``", '"')], True),
+    ],
+)
+def test_a_normalizer_may_not_blow_texts_up(tmp_path, normalizer, is_legal):
+    files = saved(tmp_path)
+    data = json.loads((tmp_path / "tokenizer.json").read_text())
+    parts = [{"type": "Replace", "pattern": {"String": a}, "content": b} for a, b in normalizer]
+    data["normalizer"] = {"type": "Sequence", "normalizers": parts}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(data))
+    if is_legal:
+        Tokenizer.from_files(files)
+        return
+    with pytest.raises(FileFormatError, match="times as long, need at most 64"):
+        Tokenizer.from_files(files)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_link_to_nowhere_is_not_taken_for_no_file(tmp_path, name):
+    files = saved(tmp_path)
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "gone")
+    with pytest.raises(FileFormatError, match="is no file"):
+        Tokenizer.from_files(files)
+
+
 def test_the_flags_of_tokenizer_config_add_bos(tmp_path):
     config = {"bos_token": "<s>", "add_bos_token": True}
     tokenizer = Tokenizer.from_files(saved(tmp_path, config))

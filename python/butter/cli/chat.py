@@ -100,6 +100,12 @@ class Repl:
         from ..errors import ButterError, DeviceError
 
         try:
+            check_text("stdin", text)
+        except click.UsageError as error:
+            click.echo(f"butter: {error.message}", err=True)
+            self._failed = True
+            return
+        try:
             stream = self._session.stream(text, **self._sampling)
             interrupts.raise_once()
             try:

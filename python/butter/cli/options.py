@@ -1,5 +1,6 @@
 """Options that several commands share, and how they become arguments."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,9 +9,18 @@ import click
 from .stdio import check_text
 
 MODES = ["eager", "argument_buffers", "icb"]
+DEVICE = re.compile(r"auto|cpu|metal|cuda(:[0-9]{1,4})?")
+
+
+def check_device(_ctx: click.Context, _param: click.Parameter, name: str) -> str:
+    if not DEVICE.fullmatch(name):
+        raise click.BadParameter(f"got {name!r}, need auto, cpu, metal, cuda or cuda:N")
+    return name
+
 
 _MODEL = [
-    click.option("--device", default="auto", show_default=True, help="auto, cpu, metal or cuda."),
+    click.option("--device", default="auto", show_default=True, callback=check_device,
+                 help="auto, cpu, metal or cuda."),
     click.option("--threads", type=click.IntRange(1, 1024), help="CPU threads [default: cores]."),
     click.option("--affinity", metavar="CPUS", help="Bind the threads to CPUs such as 0-3,8."),
     click.option("--max-context", type=click.IntRange(1), help="Tokens of prompt and answer."),
@@ -18,7 +28,7 @@ _MODEL = [
     click.option(
         "--quantize",
         metavar="FORM",
-        help="Quantize while loading: q2 to q8, with -g64 for groups of 64.",
+        help="Quantize while loading: q2 to q8, with -g64 or -g128 for larger groups than 32.",
     ),
     click.option("--revision", help="Branch, tag or commit on the hub."),
     click.option("--offline", is_flag=True, default=None, help="Use only what is cached."),
@@ -91,7 +101,7 @@ def check_form(name: str) -> None:
     try:
         Scheme.read(name)
     except ConfigError as error:
-        message = str(error).removeprefix("[quantize] ")
+        message = str(error).removeprefix("[quantize] ").split(", or an object")[0]
         raise click.BadParameter(message, param_hint="--quantize") from None
 
 

@@ -82,6 +82,10 @@ def convert(
     scheme = Scheme.read(quantize)
     if scheme is None:
         raise ConfigError("[convert] quantize: got None, need a form such as 'q4'")
+    if on_progress is not None and not callable(on_progress):
+        raise ConfigError(f"[convert] on_progress: got {on_progress!r:.80}, need a function")
+    if type(shard_bytes) is not int or shard_bytes < 1:
+        raise ConfigError(f"[convert] shard_bytes: got {shard_bytes!r:.80}, need at least 1")
     path = new_folder(out)
     files = hub.resolve(id_or_path, revision=revision, offline=offline)
     gguf = open_gguf(files) if files.kind == "gguf" else None
@@ -101,7 +105,7 @@ def convert(
         if on_progress:
             on_progress(done, total)
 
-    with Partial(path) as folder, full_disk(path, total):
+    with told_of(path, total), Partial(path) as folder:
         names = write_checkpoint(folder, units, shard_bytes, report)
         write_companions(folder, files, gguf, settings(loader), scheme)
     counts = len(plan.recoded), len(plan.kept), len(plan.indivisible)
@@ -111,7 +115,10 @@ def convert(
 def new_folder(out: str | os.PathLike) -> Path:
     if not isinstance(out, str | os.PathLike) or not os.fspath(out):
         raise ConfigError(f"[convert] out: got {out!r:.80}, need the path of a new folder")
-    path = Path(out).expanduser().absolute()
+    try:
+        path = hub.expanded(out).absolute()
+    except OSError as error:
+        raise ConfigError(f"[convert] {out}: the current folder: {error.strerror}") from None
     if os.path.lexists(path):
         raise ConfigError(f"[convert] {path} exists; name a new folder, or remove this one")
     if not path.parent.is_dir():
@@ -120,14 +127,14 @@ def new_folder(out: str | os.PathLike) -> Path:
 
 
 @contextlib.contextmanager
-def full_disk(path: Path, nbytes: int) -> Iterator[None]:
-    """The system's message says neither where nor how much."""
+def told_of(path: Path, nbytes: int) -> Iterator[None]:
+    """The system's errors name no file, or one that is only ours."""
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        text = f"{error.strerror}, need {nbytes / 1e6:.0f} MB in all"
+        text = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            text += f", need {nbytes / 1e6:.1f} MB in all"
         raise OSError(error.errno, text, str(path)) from error
 
 
@@ -136,7 +143,7 @@ class Partial:
 
     def __init__(self, path: Path):
         self.path = path
-        self.folder = path.with_name(f".{path.name}.{os.getpid()}.partial")
+        self.folder = path.with_name(f".{path.name[:40]}.{os.getpid()}.partial")
 
     def __enter__(self) -> Path:
         self.folder.mkdir()

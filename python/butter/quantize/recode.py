@@ -118,8 +118,9 @@ def read_rows(source: Matrix, device, stored: Stored, first: int, count: int) ->
         return dense_rows(stored, first, count)
     codes, scales, biases = part(source, device, stored, first, count)
     values = codes.astype(np.float32)
-    values *= scales[..., None]
-    values += biases[..., None]
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is refused below
+        values *= scales[..., None]
+        values += biases[..., None]
     return values.reshape(count, -1)
 
 

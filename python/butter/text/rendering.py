@@ -36,6 +36,8 @@ def render(name: str, template, variables: Mapping) -> str:
         raise FileFormatError(f"[template] {name}: reaches outside: {error}") from None
     except (MemoryError, RecursionError) as error:
         raise FileFormatError(f"[template] {name}: not rendered: {type(error).__name__}") from None
+    except OverflowError as error:  # the sandbox's, of a range
+        raise FileFormatError(f"[template] {name}: not rendered: {error}") from None
     except ButterError:
         raise
     except Exception as error:  # whatever an expression in a template can raise

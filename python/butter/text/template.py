@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import ConfigError, FileFormatError
 from ..hub import ModelFiles
-from ..jsonfile import read_json
+from ..jsonfile import present, read_json
 from .messages import as_parts, as_text, checked_messages, plain
 
 MAX_SOURCE = 1 << 20  # characters; the longest in use have some 30,000
@@ -203,9 +203,9 @@ def folder_templates(folder: Path) -> dict[str, str]:
     """Templates in files win over those in tokenizer_config.json."""
     sources: dict[str, str] = {}
     for name in ("tokenizer_config.json", "chat_template.json"):
-        if (folder / name).is_file():
+        if present(folder / name):
             sources |= listed(read_json(folder / name).get("chat_template"), name)
-    if (folder / "chat_template.jinja").is_file():
+    if present(folder / "chat_template.jinja"):
         sources["default"] = read_text(folder / "chat_template.jinja")
     for path in sorted((folder / "additional_chat_templates").glob("*.jinja")):
         sources[path.stem] = read_text(path)

@@ -1,6 +1,8 @@
 """Text to token ids and back, from tokenizer.json or from GGUF metadata."""
 
+import json
 import logging
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -9,7 +11,7 @@ from tokenizers import Tokenizer as Backend
 
 from ..errors import ConfigError, FileFormatError, UnsupportedError
 from ..hub import ModelFiles
-from ..jsonfile import MAX_BYTES, read_json
+from ..jsonfile import MAX_BYTES, present, read_json
 from .detokenizer import Detokenizer, Pieces
 from .gguf_vocab import GgufVocabulary
 from .rust import guarded
@@ -96,7 +98,7 @@ class Tokenizer:
     @classmethod
     def from_folder(cls, folder: Path) -> "Tokenizer":
         path = folder / "tokenizer.json"
-        if not path.is_file():
+        if not present(path):
             other = [
                 p.name
                 for pattern in ("*.model", "*.tiktoken", "tekken.json", "vocab.json")
@@ -110,10 +112,11 @@ class Tokenizer:
             raise FileFormatError(f"[tokenizer] {path}: need at most {MAX_BYTES} bytes")
         with guarded(str(path)):
             backend = Backend.from_buffer(path.read_bytes())  # a path may be no UTF-8
+        check_growth(backend.normalizer, path)
         config: dict = {}
         names: dict[str, str] = {}
         for name in ("special_tokens_map.json", "tokenizer_config.json"):
-            if (folder / name).is_file():
+            if present(folder / name):
                 config = read_json(folder / name)
                 names |= special_names(config)
         adds = None
@@ -190,3 +193,31 @@ def special_names(config: Mapping) -> dict[str, str]:
         if name.endswith("_token") and isinstance(content, str):
             names[name] = content
     return names
+
+
+MAX_GROWTH = 64  # of a text by a normalizer; those in use replace a character by a few
+
+
+def check_growth(normalizer, path: Path) -> None:
+    """Refuse replacements that would blow up any text."""
+    if normalizer is None:
+        return
+    try:
+        growth = growth_of(json.loads(normalizer.__getstate__()))
+    except RecursionError:
+        growth = math.inf
+    if growth > MAX_GROWTH:
+        raise FileFormatError(
+            f"[tokenizer] {path}: the normalizer makes a text up to {growth:.3g} times as long, "
+            f"need at most {MAX_GROWTH}"
+        )
+
+
+def growth_of(spec: dict) -> float:
+    """How many characters one may become; bounds what `Replace` can do, in a row."""
+    if "normalizers" in spec:
+        return math.prod(growth_of(part) for part in spec["normalizers"])
+    if spec.get("type") != "Replace":
+        return 1
+    found = spec["pattern"].get("String") or " "  # a regular expression may match anything
+    return max(1, len(spec["content"]) / len(found))
