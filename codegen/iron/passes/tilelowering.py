@@ -34,10 +34,10 @@ def _lower(block: Block, lower: Callable) -> None:
             block.ops.append(new)
             return new.result
 
-        half = len(op.args) // 2
         if op.kind == "dot_bf16":
             _pairs(emit, *op.args)
         else:
+            half = len(op.args) // 2
             lower(emit, op.args[:half], op.args[half:], bytes_of)
         block.ops[-1].results = op.results
 
